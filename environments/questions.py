@@ -15,7 +15,7 @@ from .words.prompt import Message
 
 
 class Questions(Environment):
-    """An experiment whose trials are questions that no other trial bears on."""
+    """An experiment whose trials are independent questions."""
 
     feedback = False
     past = "none"
@@ -23,7 +23,7 @@ class Questions(Environment):
     def read(self, design: Design, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
         """Take a rendered prompt back to its observation; there are no turns in it.
 
-        What no words tell is that of the session's design.
+        What the words do not show is taken from the session's design.
 
         Raises
         ------
@@ -42,9 +42,9 @@ class Questions(Environment):
         return [], shown[text]
 
 
-@lru_cache(maxsize=16)  # sessions that are read at the same time
+@lru_cache(maxsize=16)  # so many sessions are read at the same time
 def _shown_by_prompt(environment: Questions, design: Design) -> dict[str, Observation]:
-    """Return the first trial of a session that each prompt shows."""
+    """Return the first trial of a session for each prompt, by the words of the prompt."""
     shown: dict[str, Observation] = {}
     for trial in range(environment.n_trials):
         observation = {"trial": trial, **design.at(trial, environment.fields.shown)}

@@ -1,4 +1,4 @@
-"""Where trials and replies are not one to one: a reply for several trials, or several for one."""
+"""Experiments in which one reply answers several trials, or several replies answer one trial."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
 
 class Replies:
-    """How replies make up the answers of an experiment; by default each trial has one.
+    """How replies make up the answers of an experiment; by default each trial has one reply.
 
-    An experiment of another kind returns a subclass as `Environment.replies`. Two kinds are there:
-    a reply that answers several trials (`continues`, `together`, `n_prompts`), which then share a
-    prompt, follow each other, ask for numbers and tell of nothing earlier; and an answer that is
-    made of several replies (`spoken`, `further`, `joined`, `n_given`), each requested when the one
-    before could be read.
+    An experiment of another kind returns a subclass as `Environment.replies`. There are two such
+    kinds. In the first, a reply answers several trials (`continues`, `together`, `n_prompts`).
+    These trials share a prompt, follow each other, ask for numbers and show nothing earlier. In the
+    second, an answer is made of several replies (`spoken`, `further`, `joined`, `n_given`). Each is
+    requested once the one before could be read.
     """
 
     def __init__(self, environment: Environment):
         self.environment = environment
 
     def continues(self, observation: Observation) -> bool:
-        """Say whether the reply to the trial before answers this one too."""
+        """Say whether the reply to the trial before answers this trial too."""
         return False
 
     def together(self, design: Design, observation: Observation) -> list[Observation]:
@@ -51,29 +51,29 @@ class Replies:
         return self.environment.n_trials
 
     def cut(self, text: str, observation: Observation) -> Answer:
-        """Read an answer that was cut off at the limit of tokens: by default, nothing."""
+        """Read an answer that was cut off at the limit of tokens; by default, nothing is read."""
         return Answer(Outcome.TRUNCATED, text=text, note=CUT_OFF)
 
     def spoken(self, text: str) -> list[str]:
-        """Return the replies of which the text of an answer is made."""
+        """Return the replies that make up the text of an answer."""
         return [text]
 
     def further(self, prompt: Prompt, answer: Answer) -> Prompt | None:
-        """Return what is shown next in the same trial; None if nothing is.
+        """Return the next prompt of the same trial; None if there is none.
 
         Parameters
         ----------
         prompt
-            That of the latest reply.
+            The prompt of the latest reply.
         answer
-            As far as it has come.
+            The answer, as far as it has come.
         """
         return None
 
     def joined(self, before: str, reply: str) -> str:
-        """Return the text of an answer, of which there was a part before, with one more reply."""
+        """Return the text of an answer after one more reply; `before` is the text so far."""
         raise NotImplementedError(f"A trial of {self.environment.name} takes one reply.")
 
     def n_given(self, messages: Sequence[Message]) -> int:
-        """Return how many replies to the present trial a prompt has already."""
+        """Return how many replies to the present trial a prompt already holds."""
         return 0

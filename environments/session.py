@@ -13,29 +13,29 @@ from .design import Design
 from .environment import Choice, Environment, Observation, Turn, answer_columns
 from .world import Drawn, World, plain
 
-# Fields by name: their values by trial, None where they depend on earlier actions.
+# Each field has its name and its values by trial, or None if they depend on earlier actions.
 _Columns = Sequence[tuple[str, list[Any] | None]]
 
 
 class Session:
-    """A session that takes place, trial by trial.
+    """A session that is played trial by trial.
 
-    ``for seen in session: session.take(choice)`` goes through all trials that happen: the loop
-    shows each, and `take` is shown what was chosen. Whoever stops before the end leaves the loop.
+    ``for seen in session: session.take(choice)`` goes through all trials that happen. The loop
+    shows each trial, and `take` gets the choice. To stop before the end, leave the loop.
 
     Parameters
     ----------
     environment
-        What is played.
+        The experiment.
     design
-        All that is random about the session.
+        Everything random about the session.
 
     Attributes
     ----------
     turns
         The past as its player knows it.
     rows
-        The same trials as a record has them: what was seen and concealed, given and paid.
+        The same trials as a record has them: what was shown and hidden, given and paid.
     """
 
     def __init__(self, environment: Environment, design: Design) -> None:
@@ -44,7 +44,7 @@ class Session:
         self.rows: list[dict[str, Any]] = []
         table, fields, world = design.table, environment.fields, environment.world
         self._answers, self._feedback = answer_columns(environment), fields.feedback
-        # Plain lists: a loop spends most of its time on NumPy scalars otherwise.
+        # These are plain lists, since a loop would spend most of its time on NumPy scalars.
         self._shown, self._hidden = (
             [(name, None if name in fields.dependent else table[name].tolist()) for name in names]
             for names in (fields.shown, fields.hidden)
@@ -58,12 +58,12 @@ class Session:
 
     @property
     def over(self) -> bool:
-        """Whether the session came to its end."""
+        """Whether the session has ended."""
         return self._seen is None
 
     @property
     def seen(self) -> Observation:
-        """What the present trial shows; RuntimeError after the last one."""
+        """The observation of the present trial; RuntimeError after the last one."""
         if self._seen is None:
             raise RuntimeError(f"The session of {self.environment.name} is over. Begin another.")
         return self._seen
@@ -86,7 +86,7 @@ class Session:
         return self.environment.say(self.design.labels, choice, self.seen)
 
     def take(self, choice: Choice, text: str = "") -> Turn:
-        """Take what was given on the present trial, None if nothing, and go on to the next.
+        """Take the choice on the present trial, None if there is none, and go on to the next trial.
 
         Raises
         ------
@@ -122,7 +122,7 @@ class Session:
         self._turn_to(self._trial + 1)
 
     def _turn_to(self, trial: int) -> None:
-        """Turn to the first trial from this one on that happens; if there is none, to the end."""
+        """Turn to the next trial that happens, from this one on; if there is none, to the end."""
         present, spans, end = self._present, self._spans, len(self._spans)
         while trial < end:
             if present is None or present[trial]:
@@ -158,32 +158,33 @@ class Picked:
     Parameters
     ----------
     position : its number in the design, from 0
-    information : what its answer was expected to tell, in nats; None where nobody reckoned it
+    information : the expected information of its answer, in nats; None if it was not computed
     """
 
     position: int
     information: float | None = None
 
 
-# Given the trials so far (as `Session.rows`), the next question; None if the session is to wait.
+# A pick gets the trials so far (as `Session.rows`) and returns the next question, or None to wait.
 Pick = Callable[[Sequence[Mapping[str, Any]]], Picked | None]
 
 
 class ChosenSession(Session):
     """A session whose questions are picked one by one from those of its design.
 
-    Rows have `turn`, the position in time, `picked`, the number of the question in the design, and
-    `expected_information`. The number of a trial is that of its question where trials stand alone
-    (so that a prompt is read the same way), and its position in time where the past is shown.
+    Rows have the columns `turn` (the position in time), `picked` (the number of the question in the
+    design) and `expected_information`. If trials stand alone, the number of a trial is that of its
+    question, so that a prompt is read the same way. If the past is shown, it is its position in
+    time.
 
     Parameters
     ----------
     environment, design
-        As of a `Session`; an experiment that `check_questions` lets pass.
+        As for a `Session`; the experiment must pass `check_questions`.
     questions
-        How many there are.
+        How many questions are asked.
     pick
-        What picks them.
+        The function that picks the next question.
     """
 
     def __init__(
@@ -196,7 +197,7 @@ class ChosenSession(Session):
 
     @property
     def over(self) -> bool:
-        """Whether all questions were posed."""
+        """Whether all questions were asked."""
         return len(self.rows) >= self._questions
 
     def _go_on(self) -> None:
@@ -219,20 +220,20 @@ class ChosenSession(Session):
 
 
 def check_questions(environment: Environment, questions: int) -> None:
-    """Raise ValueError if so many questions of an experiment cannot be picked one by one.
+    """Raise ValueError unless so many questions of an experiment can be picked one by one.
 
     No question may depend on earlier answers, and each must have an answer of its own.
     """
     name, most = environment.name, environment.n_trials
     if environment.world.begin is not World.begin or environment.ends_early:
         raise ValueError(
-            f"Questions are picked where none hangs on earlier answers; what trials of {name} show "
+            f"Questions are picked if none depends on earlier answers; what trials of {name} show "
             "or pay does. Take an experiment that is a list of questions, or a design of it that "
             'is (temporal_discounting with design="grid").'
         )
     if environment.feedback and environment.world.pay is not World.pay:
         raise ValueError(
-            f"Questions are picked where nothing is learned; trials of {name} pay rewards. Take an "
+            f"Questions are picked if nothing is learned; trials of {name} pay rewards. Take an "
             "experiment that is a list of questions."
         )
     if environment.replies.n_prompts != most:

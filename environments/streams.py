@@ -1,8 +1,8 @@
-"""The random numbers of many sessions at once: bit for bit those of their `session_stream`s.
+"""The random numbers of many sessions at once, bit for bit those of their `session_stream`s.
 
-Making a NumPy generator takes some 30 microseconds, longer than simulating a session does. The
-kernel below does what SeedSequence and PCG64 do (O'Neill 2014; NumPy promises that both stay
-as they are), for addresses side by side; the tests hold it to those of NumPy.
+To make a NumPy generator takes some 30 microseconds, longer than simulating a session. The kernel
+below does the same as SeedSequence and PCG64 (O'Neill 2014; NumPy promises that both stay as they
+are) for many addresses at once. Tests compare its numbers with those of NumPy.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from numpy.typing import NDArray
 
 from .design import session_stream
 
-_POOL = 4  # words of SeedSequence's pool
+_POOL = 4  # words in the pool of SeedSequence
 _LOW = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
-_MULTIPLIER = (2549297995355413924 << 64) | 4865540595714422341  # of PCG64
+_MULTIPLIER = (2549297995355413924 << 64) | 4865540595714422341  # multiplier of PCG64
 
 
 def session_uniforms(
     seed: int, addresses: Sequence[Sequence[int]] | NDArray[np.int64], n: int
 ) -> NDArray[np.float64]:
-    """Return the first n numbers of ``session_stream(seed, *address).random()`` of N sessions.
+    """Return the first n numbers of ``session_stream(seed, *address).random()`` for N sessions.
 
     Parameters
     ----------
     addresses
-        [N, A], whole numbers from 0 on.
+        Addresses of the sessions, [N, A], whole numbers from 0 on.
     n
-        Numbers of each session.
+        How many numbers each session gets.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def session_uniforms(
 def _step(typing, high, low, inc_high, inc_low):  # type: ignore[no-untyped-def]
     """Go to the next state: times PCG's multiplier plus the stream's increment, modulo 2**128.
 
-    Written as LLVM's whole numbers of 128 bits, which take half the time of pieces of 32.
+    The step uses LLVM's whole numbers of 128 bits, which take half the time of pieces of 32 bits.
     """
     half, whole = ir.IntType(64), ir.IntType(128)
     up = ir.Constant(whole, 64)
@@ -83,7 +83,7 @@ def _fill(seed, addresses, uniforms):  # type: ignore[no-untyped-def]
     state = np.empty(8, np.uint32)
     for i in range(len(addresses)):
         _seed(_words(seed, addresses[i], words), words, state)
-        # The four 64-bit words: initial state (high, low) and stream (high, low).
+        # The four 64-bit words are the initial state (high, low) and the stream (high, low).
         start_high, start_low = _join(state, 0), _join(state, 2)
         stream_high, stream_low = _join(state, 4), _join(state, 6)
         one = np.uint64(1)
@@ -101,12 +101,12 @@ def _fill(seed, addresses, uniforms):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _words(seed, address, words):  # type: ignore[no-untyped-def]
-    """Lay seed and address out as SeedSequence's 32-bit words; return how many there are."""
+    """Write seed and address as SeedSequence's 32-bit words; return how many there are."""
     words[0], n = seed & _LOW, 1
     if seed >> _32:
         words[1], n = seed >> _32, 2
     if len(address):
-        while n < _POOL:  # an address begins behind a full pool
+        while n < _POOL:  # an address begins after a full pool
             words[n] = 0
             n += 1
     for part in address:

@@ -12,21 +12,21 @@ _PLAIN = frozenset({int, float, bool, type(None)})
 
 
 class World:
-    """What a session shows and pays, by what was drawn before it and what was done in it.
+    """What a session shows and pays, given what was drawn before it and what was done in it.
 
-    Written in plain Python and NumPy, as a model is. A `Session` and `follow_world` run it on the
-    numbers of one session, and the simulation of a model on symbols, which become its kernel.
-    `drawn` has the numbers of the design's tables on the trial as attributes; one with several
-    numbers is indexed: `drawn.payoffs[action]`.
+    A world is written in plain Python and NumPy, as a model is. `Session` and `follow_world` run it
+    on the numbers of one session. The simulation of a model runs it on symbols, which become the
+    model's kernel. `drawn` has the numbers of the design's tables for the trial as attributes. A
+    table with several numbers per trial is indexed: `drawn.payoffs[action]`.
 
     Attributes
     ----------
     span
-        A table of the design; where its value changes, the world begins anew. None if it begins
-        once in a session.
+        A table of the design; the world begins anew where its value changes. None if it begins once
+        in a session.
     falls_for_good
-        Whether a trial that falls away takes all later ones of its span with it, so that they need
-        not be drawn.
+        Whether a trial that falls away takes all later trials of its span with it, so that they
+        need not be drawn.
     """
 
     span: ClassVar[str | None] = None
@@ -38,21 +38,21 @@ class World:
     def show(self, drawn: Any) -> dict[str, Any]:
         """Return the dependent fields of a trial, once for each trial that may happen.
 
-        Where they include "present" and that is false, the trial falls away.
+        If they include "present" and that is false, the trial falls away.
         """
         return {}
 
     def pay(self, drawn: Any, action: Any) -> Any:
         """Return the reward, None where nothing is paid, and take note of the action.
 
-        Where an action brings feedback fields as well, a dictionary of "reward" and these.
-        A trial without an action has -1; what it pays is not looked at.
+        If an action also brings feedback fields, return a dictionary of "reward" and these. A trial
+        without an action has -1; its payoff is ignored.
         """
         return None
 
 
 def by_column(paid: Any) -> dict[str, Any]:
-    """Return by column what a world paid; the reward is NaN where nothing is paid."""
+    """Return what a world paid, by column; the reward is NaN where nothing is paid."""
     if isinstance(paid, dict):
         return paid
     return {"reward": np.nan if paid is None else paid}
@@ -61,10 +61,10 @@ def by_column(paid: Any) -> dict[str, Any]:
 def follow_world(
     world: type[World], table: Mapping[str, NDArray[Any]], actions: NDArray[np.int64]
 ) -> dict[str, NDArray[Any]]:
-    """Return what the actions of whole sessions bring, each [..., n_trials]; -1 is no action.
+    """Return what the actions of whole sessions bring, each [..., n_trials]; -1 means no action.
 
-    "reward", NaN where nothing is paid, and feedback fields; what the world shows; and "present",
-    which trials happen, if some fell away.
+    The result has "reward" (NaN where nothing is paid), the feedback fields, the dependent fields,
+    and "present", which trials happen, if some fell away.
     """
     if world.pay is World.pay and world.show is World.show and "present" not in table:
         return {"reward": np.full(actions.shape, np.nan)}
@@ -89,7 +89,7 @@ def follow_world(
 def _follow_session(
     world: type[World], table: Mapping[str, NDArray[Any]], actions: Sequence[int]
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Return the trials of a session that happen, each with what it shows and pays."""
+    """Yield the trials of a session that happen, each with what it shows and pays."""
     present = table["present"].tolist() if "present" in table else [True] * len(actions)
     spans = table[world.span].tolist() if world.span else [0] * len(actions)
     session_world, drawn, span, fell = world(), Drawn(table), None, False
@@ -110,7 +110,7 @@ def _follow_session(
 
 
 def _spread(values: Sequence[Any], rows: Sequence[int], shape: tuple[int, ...]) -> NDArray[Any]:
-    """Return a column of all trials from that of those that happen."""
+    """Return a column over all trials, given its values on those that happen."""
     array = np.asarray(values)
     whole = np.zeros(shape, array.dtype)
     whole.reshape(-1)[rows] = array
@@ -121,7 +121,7 @@ class Payoffs(World):
     """Each action pays what the table "payoffs" holds for it."""
 
     def pay(self, drawn: Any, action: Any) -> Any:
-        """Look it up."""
+        """Return the entry of the action."""
         return drawn.payoffs[action]
 
 
@@ -129,14 +129,14 @@ class Points(World):
     """Each action pays what the table "points" holds for it."""
 
     def pay(self, drawn: Any, action: Any) -> Any:
-        """Look it up."""
+        """Return the entry of the action."""
         return drawn.points[action]
 
 
 class Table:
-    """Constants, or parameters, that are looked up by what is only known in a trial.
+    """A table of constants, or of parameters, whose index is known only in the trial.
 
-    More than 16 constants are an array in a kernel; fewer are chosen among by comparisons.
+    In a kernel, more than 16 constants are an array; fewer are chosen among by comparisons.
     """
 
     def __init__(self, values: Any):
@@ -144,7 +144,7 @@ class Table:
         self._rows = self.values.tolist()
 
     def __getitem__(self, key: Any) -> Any:
-        """Look up, also by symbols, which know how."""
+        """Return the entry at a key, which may be a symbol."""
         rows = self._rows
         for k in key if isinstance(key, tuple) else (key,):
             if hasattr(k, "looked_up"):
@@ -162,7 +162,7 @@ class Drawn:
         self._trial = 0
 
     def __getattr__(self, name: str) -> Any:
-        """Find a table at its first use in a session; `at` then does before it is read."""
+        """Find a table at its first use in a session; from then on `at` sets it."""
         column = column_of(self._table, name)
         columns = column.tolist() if column.ndim < 3 else column
         self._columns.append((name, columns))
@@ -178,19 +178,19 @@ class Drawn:
 
 
 def where(condition: Any, a: Any, b: Any) -> Any:
-    """Return a where the condition holds, else b: np.where, and quick on plain numbers."""
+    """Return a where the condition holds, else b: np.where, but fast on plain numbers."""
     if condition is True:
         return a
     return b if condition is False else np.where(condition, a, b)
 
 
 def plain(x: Any) -> Any:
-    """Return a number as one of Python."""
+    """Return a number as a plain Python number."""
     return x if type(x) in _PLAIN else x.item()
 
 
 def column_of(table: Mapping[str, NDArray[Any]], name: str) -> NDArray[Any]:
-    """Return a table of the design that a world asks for."""
+    """Return the table of the design that a world asks for, by name."""
     if name.startswith("_") or name not in table:
         known = ", ".join(sorted(table))
         raise AttributeError(f"A world reads tables of the design, {known}; got {name!r}.")

@@ -154,7 +154,7 @@ class Duration(Magnitude):
         return [f"{name}: {said}" for name, said in lines]
 
     def shortcuts(self, observation: Observation) -> dict[str, float]:
-        """Return words and turns of the dialogue; where they are shown, pauses and rates."""
+        """Return words and turns of the dialogue, and pauses and rates if they are shown."""
         lines = self._text(observation)
         if self.stimuli == "published":
             words = sum(len(line.split()) - 1 for line in lines)
@@ -190,7 +190,7 @@ class Duration(Magnitude):
         return (self._recordings or our_cast()).seconds(spoken)
 
     def _covering(self, folder: str) -> Recordings:
-        """Read transcripts that have excerpts all over the windows."""
+        """Read transcripts that have excerpts of all durations in the windows."""
         lowest = min(low for low, _ in self.ranges.values())
         highest = max(high for _, high in self.ranges.values())
         recordings = load_recordings(folder, (1 - _FAR) * lowest, (1 + _FAR) * highest)

@@ -18,21 +18,21 @@ from .decoupling import HUNDREDTHS, dashes, length
 from .magnitude import Magnitude
 from .placing import LONGEST, MOST, PLACED, indent, lie, placed
 
-_DASHES = 100  # of the longer line
-FEWEST, LEAST = 3, 10.0  # dashes, px: of the shorter one of decoupled lines
+_DASHES = 100  # dashes of the longer line
+FEWEST, LEAST = 3, 10.0  # least length of the shorter decoupled line, in dashes and in px
 
 
 class LineRatio(Magnitude):
     """How long the shorter of two lines is, as a share of the longer one.
 
-    In words the longer line is 100 dashes; in a picture it is 400 px long. Which of the two stands
-    above is drawn anew for each stimulus. Ratios are multiples of .01, those of the windows as
-    they are of .02 (11 values in steps of .04). What a session is made of: see `Magnitude`.
+    In words the longer line is 100 dashes; in a picture it is 400 px long. For each stimulus it is
+    drawn anew which of the two stands above. Ratios are multiples of .01; in the usual windows they
+    are multiples of .02 (11 values in steps of .04). `Magnitude` says how a session is made.
 
-    Decoupled lines have 3 to 200 dashes, each behind up to 40 spaces, or 10 to 440 px; in a
-    picture they lie anywhere in their halves and both are turned by up to 40 degrees. Neither the
-    length of the shorter line nor that of the longer one tells the ratio, though each tells
-    something of it: in the window from .1 to .5 ratios differ by more than lengths can hide.
+    Decoupled lines have 3 to 200 dashes, each after up to 40 spaces, or 10 to 440 px; in a picture
+    they lie anywhere in their halves, and both are turned by up to 40 degrees. Neither the length
+    of the shorter line nor that of the longer one reveals the ratio. Each still tells something
+    about it: in the window from .1 to .5 ratios differ by more than lengths can hide.
     """
 
     name = "line_ratio"

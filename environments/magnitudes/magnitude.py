@@ -1,4 +1,4 @@
-"""What experiments on the estimation of magnitudes share: windows, conditions, modalities."""
+"""The base of experiments on the estimation of magnitudes: windows, conditions, modalities."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ MODALITIES = ("text", "image", "text+image")
 CONDITIONS: tuple[str, ...] = get_args(Condition)
 STIMULI: tuple[str, ...] = get_args(Stimuli)
 CONTEXT = {"short_context": 3, "long_context": 20}  # earlier trials retold; 10 elsewhere
-BLUR = {"constant_noise": 8.0, "gradual_noise": 16.0}  # px; in the end, where it grows
-MOST_BLUR = 20.0  # px; with more, what a picture shows could not be shown exactly
-_KINDS = ("text", "image", "both")  # as templates name the modalities
-_BETWEEN = " / "  # the lines of a stimulus that is shown in one line
+BLUR = {"constant_noise": 8.0, "gradual_noise": 16.0}  # px; gradual noise grows to this
+MOST_BLUR = 20.0  # px; with more blur a picture could not be shown exactly
+_KINDS = ("text", "image", "both")  # the modalities, as templates name them
+_BETWEEN = " / "  # between the lines of a stimulus that is shown in one line
 
 
 def windows_of(name: str, given: Any) -> tuple[str, ...]:
-    """Check windows that were chosen, and return them."""
+    """Return the chosen windows; ValueError if a name is unknown or stands twice."""
     chosen = [given] if isinstance(given, str) else list(given)
     if not chosen or set(chosen) - set(WINDOWS) or len(set(chosen)) < len(chosen):
         raise ValueError(f"{name} are one or more of {_among(WINDOWS)}, each once; got {given!r}.")
@@ -73,7 +73,7 @@ def windows_of(name: str, given: Any) -> tuple[str, ...]:
 
 
 def _stimuli(name: str, given: Any) -> str | None:
-    """Take the kind of stimuli; published ones, which came first, are None in the settings."""
+    """Return the kind of stimuli; the settings hold "published", which came first, as None."""
     kind = OneOf(STIMULI)(name, STIMULI[0] if given is None else given)
     return None if kind == STIMULI[0] else str(kind)
 
@@ -81,28 +81,28 @@ def _stimuli(name: str, given: Any) -> str | None:
 class Magnitude(Retelling):
     """Estimate a magnitude that is shown in words, shown in a picture, or both.
 
-    A session has up to three windows, ranges of stimuli that overlap by half; nothing is carried
-    over from one to the next. A window shows `n_values` equally spaced values, each `repeats`
-    times, in mixed order. A prompt retells the last few trials of the window, with the stimulus
-    (and its picture) and the participant's answer. Nobody is shown the truth.
+    A session has up to three windows: ranges of stimuli that overlap by half. Nothing is carried
+    over from one window to the next. A window shows `n_values` equally spaced values, each
+    `repeats` times, in mixed order. A prompt retells the last few trials of the window, with the
+    stimulus (and its picture) and the participant's answer. The truth is never shown.
 
-    With the modality "all" a window is passed through three times, first in words, then in
-    pictures, then in both, with the same stimuli in the same order; an earlier pass is not told
-    of. Sessions with the same seed have the same stimuli in every modality and condition.
+    With the modality "all" a window is passed through three times: first in words, then in
+    pictures, then in both. The stimuli and their order stay the same, and earlier passes are not
+    retold. Sessions with the same seed have the same stimuli in every modality and condition.
 
-    Conditions change one thing each. "verbal" says that the material is noisy and should be
-    weighed as a Bayesian observer would; "numeric" says that too, and the range of the window,
-    "numeric_biased" a wrong range; "constant_noise" and "gradual_noise" blur the pictures, evenly
-    or more and more along a window; "short_context" and "long_context" retell 3 and 20 trials
-    instead of 10; "reversed" shows the stimuli of each window in reversed order. Words are never
-    blurred, so noise needs pictures.
+    Each condition changes one thing. "verbal" says that the material is noisy and should be weighed
+    as a Bayesian observer would. "numeric" says that too, and gives the range of the window;
+    "numeric_biased" gives a wrong range. "constant_noise" and "gradual_noise" blur the pictures,
+    evenly or more and more along a window. "short_context" and "long_context" retell 3 and 20
+    trials instead of 10. "reversed" shows the stimuli of each window in reversed order. Words are
+    never blurred, so noise needs pictures.
 
-    Of published stimuli something else gives much of the magnitude away: the pixels
-    before a marker, the length of one line, the steps of a path, the words of a dialogue.
-    Decoupled ones have the same magnitudes and are made such that these tell little or nothing
+    In published stimuli something besides the magnitude gives much of it away: the pixels before a
+    marker, the length of one line, the steps of a path, the words of a dialogue. Decoupled stimuli
+    have the same magnitudes, and are made so that these things reveal little or nothing of them
     (`knownminds audit shortcuts` says how much).
 
-    An item has the same number in every pass and order. Models scale values and answers by the
+    An item has the same number in every pass and order. Models divide values and answers by the
     unit. The response is the estimate.
 
     Attributes
@@ -110,15 +110,15 @@ class Magnitude(Retelling):
     default_ranges
         Lowest and highest value of each window.
     limits
-        Lowest and highest value that a range may have.
+        Lowest and highest value that any range may have.
     ceiling
         Highest answer.
     modalities
-        In which ways the stimulus can be shown.
+        The ways in which the stimulus can be shown.
     n_wording
-        Uniform numbers per stimulus that decide on what is shown beside the value.
+        Uniform numbers per stimulus that decide what is shown besides the value.
     decoupled
-        What is recorded of decoupled stimuli beside that, and how many numbers decide on it.
+        Further fields of decoupled stimuli, and how many uniform numbers decide on them.
     """
 
     fields = Fields(
@@ -150,7 +150,7 @@ class Magnitude(Retelling):
     ceiling: ClassVar[float]
     modalities: ClassVar[tuple[str, ...]] = MODALITIES
     n_wording: int = 0
-    _words_tell: bool = True  # whether words alone tell the value
+    _words_tell: bool = True  # whether words alone show the value
     decoupled: ClassVar[tuple[Fields, int]] = (Fields(), 0)
 
     @abstractmethod
@@ -159,8 +159,8 @@ class Magnitude(Retelling):
     ) -> dict[str, NDArray[Any]]:
         """Return the values that can be shown, nearest to targets[N, windows, items].
 
-        "value" and the columns of `wording`, of the same shape; uniforms has n_wording of them
-        per target, [N, windows, n_wording, items].
+        The result has "value" and the columns of `wording`, all of the same shape. uniforms has
+        n_wording numbers per target, [N, windows, n_wording, items].
         """
 
     @abstractmethod
@@ -169,7 +169,7 @@ class Magnitude(Retelling):
 
     @abstractmethod
     def _value_in(self, lines: Sequence[str]) -> float:
-        """Return the value that these words tell; ValueError if they are no stimulus."""
+        """Return the value that these words show; ValueError if they are not a stimulus."""
 
     def _drawn(self, observation: Observation) -> Image:
         """Return the stimulus as a picture."""
@@ -211,16 +211,16 @@ class Magnitude(Retelling):
         None,
         Unless(Number(0.0, MOST_BLUR, unit="px")),
         "Standard deviation of the Gaussian blur in px: throughout (constant_noise; None for 8) "
-        "or in the end (gradual_noise; None for 16).",
+        "or at the end (gradual_noise; None for 16).",
     )
     biased_range: tuple[float, float] = setting(
-        (0.0, 0.5), ENDS, "The range that numeric_biased tells, as shares of the window."
+        (0.0, 0.5), ENDS, "The range that numeric_biased names, as shares of the window."
     )
     stimuli: Stimuli = setting(
         None,
         Told(_stimuli, f"one of {', '.join(STIMULI)}"),
-        "published, as others have shown them (None too); or decoupled, of which no shortcut tells "
-        "the value.",
+        "published, as others have shown them (None too); or decoupled, in which no shortcut "
+        "reveals the value.",
         last=True,
     )
 
@@ -242,7 +242,7 @@ class Magnitude(Retelling):
         self._introduce(self._choose_words())
 
     def _check_noise(self) -> None:
-        """Check the modality, and that blur is where pictures are."""
+        """Check the modality, and that only a modality with pictures is blurred."""
         known = (*self.modalities, *(("all",) if len(self.modalities) > 1 else ()))
         modality, condition, blur = self.modality, self.condition, self._settings.get("blur")
         if modality not in known:
@@ -260,7 +260,7 @@ class Magnitude(Retelling):
 
     @property
     def pictures(self) -> bool:
-        """Whether prompts show pictures, so that who answers must be able to see."""
+        """Whether prompts show pictures, so that the participant must be able to see."""
         return self.modality != "text"
 
     @property
@@ -279,7 +279,7 @@ class Magnitude(Retelling):
 
     @property
     def n_draws(self) -> int:
-        """For each stimulus its position, its value and what else is shown of it."""
+        """The position and the value of each stimulus, and what else is shown of it."""
         return len(self.windows) * (2 + self.n_wording) * self.n_items
 
     def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
@@ -321,10 +321,11 @@ class Magnitude(Retelling):
         }
 
     def performance(self, trials: Trials) -> NDArray[np.float64]:
-        """Return 1 - squared error / that of always answering the middle of the window, [rows].
+        """Return 1 less the squared error, relative to answering the middle of the window, [rows].
 
-        The latter is the mean over the values of the window. Over whole sessions the mean
-        performance is 1 - NRMSE squared. NaN where there is no answer.
+        The reference is the mean squared error of that constant answer over the values of the
+        window. So the mean performance of a whole session is 1 - NRMSE squared. NaN where there is
+        no answer.
         """
         window, value, response = map(trials.numbers, ("window", "value", "response"))
         score = np.full(len(trials), np.nan)
@@ -379,9 +380,9 @@ class Magnitude(Retelling):
     def read(self, design: Design, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
         """Take a rendered prompt back to turns and observation.
 
-        The trial's number tells which window, pass and stimulus it is, by the session's design;
-        the value is what the words tell. Raises ValueError if the messages are not a prompt of
-        this environment with these settings, or a picture is not that of the design.
+        The trial's number gives its window, pass and stimulus, by the session's design; the words
+        give the value. Raises ValueError if the messages are not a prompt of this environment with
+        these settings, or if a picture is not that of the design.
         """
         turns, observation = super().read(design, messages)
         pictures = [picture for message in messages for picture in message.images]
@@ -443,7 +444,7 @@ class Magnitude(Retelling):
 
     @classmethod
     def as_played(cls, frame: pd.DataFrame) -> Self:
-        """Return the task with the condition, modality and repeats that its trials tell."""
+        """Return the task with the condition, modality and repeats that its trials show."""
         if not {"condition", "modality", "item"} <= set(frame.columns):
             return cls()
         values = {}
@@ -462,10 +463,11 @@ class Magnitude(Retelling):
         return cls(**settings)
 
     def complete(self, trials: Trials) -> pd.DataFrame:
-        """Return the table of trials, with columns that follow from the settings.
+        """Return the table of trials with the columns that follow from the settings.
 
-        condition, unit and ceiling; the modality, if there is one; the blur, unless it grows; and
-        the item, the trial's number in its window, unless the window was passed through again.
+        These are condition, unit and ceiling; the modality, if there is one; the blur, unless it
+        grows; and the item, which is the trial's number in its window, unless the window was passed
+        through again.
         """
         frame = trials.frame
         follow: dict[str, Any] = {
@@ -521,7 +523,7 @@ class Magnitude(Retelling):
         return seen
 
     def _must_read(self, forms: Mapping[Any, Template], text: str) -> tuple[Any, dict[str, str]]:
-        """Return the form of a sentence, in which trial and picture are numbers."""
+        """Return the form of a sentence and its words; trial and picture must be numbers."""
         for key, form in forms.items():
             filled = form.read(text)
             if filled and all(filled.get(name, "0").isdecimal() for name in ("trial", "picture")):
@@ -529,7 +531,7 @@ class Magnitude(Retelling):
         return super()._must_read({}, text)
 
     def _introduce(self, words: Mapping[str, Template]) -> None:
-        """Say behind the introduction how stimuli are given, and what the condition adds."""
+        """Add to the introduction how stimuli are given, and what the condition adds."""
         steering = {"verbal": "verbal", "numeric": "numeric", "numeric_biased": "numeric"}
         added = steering.get(self.condition)
         begun = words["introduction"].text

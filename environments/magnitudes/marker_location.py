@@ -18,24 +18,24 @@ from .decoupling import length as length_of
 from .magnitude import Magnitude
 from .placing import LONGEST, MOST, PLACED, SHORTEST, indent, lie, placed
 
-_DASHES = 100  # of a line, beside the marker
+_DASHES = 100  # dashes of a line, besides the marker
 _MARKER = "0"
-FEWEST = 8  # dashes of a decoupled line
+FEWEST = 8  # least number of dashes of a decoupled line
 
 
 class MarkerLocation(Magnitude):
     """Where on a line a marker sits: 0 at its left end, 1 at its right end.
 
-    In words the line is 100 dashes with a 0 among them, and the location the share of dashes to
-    the left of it; in a picture it is a black line of 400 px with a red marker. Locations are
-    multiples of .01, those of the windows as they are of .02 (11 values in steps of .04).
+    In words the line is 100 dashes with a 0 among them, and the location is the share of dashes to
+    the left of it. In a picture it is a black line of 400 px with a red marker. Locations are
+    multiples of .01; in the usual windows they are multiples of .02 (11 values in steps of .04).
 
-    Decoupled lines have 8 to 200 dashes, behind up to 40 spaces, or 30 to 440 px; in a picture
-    they lie anywhere and are turned by up to 40 degrees. Neither the dashes or px before the
-    marker, nor those behind it, nor those of the line, nor where in the picture the marker is
-    tells the location, though each tells something of it.
+    Decoupled lines have 8 to 200 dashes, after up to 40 spaces, or 30 to 440 px; in a picture they
+    lie anywhere and are turned by up to 40 degrees. None of these reveals the location, though each
+    tells something about it: the dashes or px before the marker, those after it, those of the line,
+    and the position of the marker in the picture.
 
-    What a session is made of: see `Magnitude`.
+    `Magnitude` says how a session is made.
     """
 
     name = "marker_location"
@@ -75,7 +75,7 @@ class MarkerLocation(Magnitude):
         return round(len(before) / (len(before) + len(after)) * HUNDREDTHS) / HUNDREDTHS
 
     def shortcuts(self, observation: Observation) -> dict[str, float]:
-        """Return dashes before and behind the marker and both, and where a picture has it."""
+        """Return dashes before and after the marker and of both, and its position in a picture."""
         (line,) = self._text(observation)
         before, _, after = line.strip(" ").partition(_MARKER)
         counts = {
@@ -101,10 +101,10 @@ class MarkerLocation(Magnitude):
 
 
 def _long(value: float, seen: Observation, least: float, most: float) -> float:
-    """Return how long the line is drawn: the nearer the marker to an end, the longer.
+    """Return the length of the line: the nearer the marker to an end, the longer the line.
 
-    The logarithm of its expected length is -1/2 that of the product of both parts' shares, so that
-    neither part tells more of the location than the other.
+    The expected logarithm of the length falls by half of what the logarithm of the product of both
+    shares rises, so that neither part reveals more of the location than the other.
     """
     shares = max(4 * value * (1 - value), 1e-3)
     return length_of(least / shares, most, float(seen["size"]))

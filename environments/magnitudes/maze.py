@@ -13,15 +13,15 @@ from knownminds.environments.design import session_stream
 
 SIDE = 20  # cells
 WINDING = (1.2, 2.5)  # shortest and longest path, relative to the distance of its ends
-SPREAD = 2.4  # longest of the paths whose length is no proxy, relative to the shortest
-MOST = 19.0  # farthest that ends may lie apart: no wider than the grid
+SPREAD = 2.4  # length of the longest decoupled path, relative to the shortest
+MOST = 19.0  # the ends lie at most so far apart, so that they fit into the grid
 
 Cell = tuple[int, int]
 Moves = tuple[Cell, ...]
 
 _NAMES = {(1, 0): "right", (-1, 0): "left", (0, 1): "up", (0, -1): "down"}
 _STEPS = {name: step for step, name in _NAMES.items()}
-_TRIES = 20_000  # local changes of one path
+_TRIES = 20_000  # local changes that are tried on one path
 
 
 def distances() -> NDArray[np.float64]:
@@ -35,12 +35,12 @@ def distances() -> NDArray[np.float64]:
 def path(distance: float, number: int, length: float | None = None) -> tuple[Cell, ...]:
     """Return a path whose ends lie this distance apart, cell after cell; x to the right, y up.
 
-    Place, direction and length are drawn from the number: the length, in steps, unless it is
-    given, from `WINDING` times the distance, evenly, to the nearest length that leads from end to
-    end (an even or an odd one, and at least that of the shortest way in steps). From one of the
-    shortest ways the path is brought to its length by local changes that keep its ends
-    and never let it cross itself (the moves of Berg and Foerster 1981), and stirred by as many that
-    keep the length.
+    Place, direction and length are drawn from the number. Unless it is given, the length in steps
+    is drawn evenly from `WINDING` times the distance. It is then rounded to the nearest possible
+    length: an even or an odd number, as the ends require, and at least that of the shortest way.
+    The path begins as one of the shortest ways. Local changes bring it to its length; they keep its
+    ends and never let it cross itself (the moves of Berg and Foerster 1981). As many further
+    changes stir it at that length.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def path(distance: float, number: int, length: float | None = None) -> tuple[Cel
     number
         Whole number from 0 on; the same one gives the same path.
     length
-        How many steps it has, to one step.
+        How many steps the path has, within one step.
     """
     square = round(distance**2)
     if not 1 <= square <= MOST**2 or not _ways(square):
@@ -79,17 +79,17 @@ def path(distance: float, number: int, length: float | None = None) -> tuple[Cel
 
 
 def lengths(highest: float) -> tuple[float, float]:
-    """Return lowest and highest length, in steps, of paths that say nothing of their distance.
+    """Return lowest and highest length, in steps, of paths that do not reveal their distance.
 
-    Up to `highest` all distances have paths of every such length: the lowest is that of the
-    shortest diagonal way to the farthest end, and the highest 2.4 times as much.
+    All distances up to `highest` have paths of every such length. The lowest length is that of the
+    shortest diagonal way to the farthest end; the highest is 2.4 times as much.
     """
     low = float(np.ceil(np.sqrt(2.0) * highest)) + 1
     return low, SPREAD * low
 
 
 def moves_of(cells: Sequence[Cell]) -> str:
-    """List the moves from the first cell to the last: "3 right, 1 up"."""
+    """Return the moves from the first cell to the last in words: "3 right, 1 up"."""
     runs: list[tuple[int, str]] = []
     for (x, y), (next_x, next_y) in pairwise(cells):
         name = _NAMES[next_x - x, next_y - y]
@@ -101,7 +101,7 @@ def moves_of(cells: Sequence[Cell]) -> str:
 
 
 def distance_of(moves: str) -> float:
-    """Return how far apart the ends of the listed moves lie; ValueError if these are none."""
+    """Return the distance between the ends of the listed moves; ValueError for other texts."""
     x = y = 0
     for run in moves.split(", "):
         n, _, name = run.partition(" ")
@@ -113,7 +113,7 @@ def distance_of(moves: str) -> float:
 
 
 def _ways(square: int) -> list[Cell]:
-    """Return steps across and up that lead this far, squared."""
+    """Return the steps across and up that lead this far; the distance is given squared."""
     return [
         (across, up)
         for across in range(SIDE)
@@ -133,7 +133,7 @@ def _wound(cells: list[Cell], length: int, rng: np.random.Generator) -> list[Cel
                 return cells
             i = int(position * (len(cells) - 1))
             (x, y), (next_x, next_y) = cells[i], cells[i + 1]
-            # Shift the step from cell i to cell i + 1 sideways by one.
+            # This shifts the step from cell i to cell i + 1 sideways by one.
             side = 1 if turn < 0.5 else -1
             by_x, by_y = -side * (next_y - y), side * (next_x - x)
             one, other = (x + by_x, y + by_y), (next_x + by_x, next_y + by_y)
@@ -142,7 +142,7 @@ def _wound(cells: list[Cell], length: int, rng: np.random.Generator) -> list[Cel
             follows = i + 2 < len(cells) and cells[i + 2] == other
             precedes = i > 0 and cells[i - 1] == one
             if short and not (one in taken or other in taken):
-                cells[i + 1 : i + 1] = [one, other]  # two steps longer
+                cells[i + 1 : i + 1] = [one, other]  # the path is two steps longer
                 taken |= {one, other}
             elif follows != precedes:  # a corner is turned inside out; the length stays
                 if follows and one not in taken:

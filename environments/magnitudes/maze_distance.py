@@ -17,22 +17,23 @@ from . import drawing, maze
 from .decoupling import mirrored
 from .magnitude import Magnitude
 
-_NUMBERS = 2**31  # of paths
+_NUMBERS = 2**31  # paths are drawn from one of so many streams
 
 
 class MazeDistance(Magnitude):
     """How far apart, in a straight line, the two ends of a winding path are, in cells.
 
-    The path goes through a grid of 20 x 20 cells and never crosses itself; it is 1.2 to 2.5 times
-    as long as the distance, evenly, so that its length is no proxy (as far as whole steps allow:
-    a path that goes diagonally takes at least 1.41 times its distance). In words it is a list of
-    moves; in a picture a black line with a dot on every cell, from a blue disc to a red one.
-    Values are the distances between cells that are nearest to equal steps. What a session is made
-    of: see `Magnitude`.
+    The path goes through a grid of 20 x 20 cells and never crosses itself. Its length is drawn
+    evenly from 1.2 to 2.5 times the distance, so that the length is no substitute for the distance,
+    as far as whole steps allow: a diagonal path takes at least 1.41 times its distance. In words it
+    is a list of moves. In a picture it is a black line with a dot on every cell, from a blue disc
+    to a red one. Values are the distances between cells that come nearest to equal steps.
+    `Magnitude` says how a session is made.
 
-    The length of a published path gives much of the distance away. Decoupled paths of a window are
-    as long as each other: as many steps as the farthest distance needs, to 2.4 times as many,
-    drawn such that they do not correlate with the distances of any window of any session.
+    The length of a published path gives much of the distance away. Decoupled paths of a window all
+    have lengths from the same range: as many steps as the farthest distance needs, to 2.4 times as
+    many. They are drawn so that they do not correlate with the distances in any window of any
+    session.
     """
 
     name = "maze_distance"
@@ -81,7 +82,7 @@ class MazeDistance(Magnitude):
         return maze.distance_of("".join(lines))
 
     def shortcuts(self, observation: Observation) -> dict[str, float]:
-        """Return steps and moves of the path, and how far it reaches from corner to corner."""
+        """Return steps and moves of the path, and the diagonal of the box around it."""
         cells = self._cells(observation)
         across, up = (max(line) - min(line) for line in zip(*cells, strict=True))
         return {

@@ -1,4 +1,4 @@
-"""Where decoupled lines lie, how they are turned."""
+"""The positions and turns of decoupled lines."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from knownminds.environments.fields import Field, Fields
 
 from . import drawing
 
-MOST = 200  # dashes of a line
+MOST = 200  # dashes of a line, at most
 SHORTEST, LONGEST = 30.0, 440.0  # px of a line
 PLACED = Fields(
     Field("size", (0.0, 1.0), "how long lines are: 0 as short as the value allows", "wording"),
     Field("place", (0, np.inf), "number from which place and turn are drawn", "wording"),
 )
 
-_NUMBERS = 2**31  # of places
-_SPACES = 40  # at most, before dashes
-_TURN = 40 * pi / 180  # at most, either way
-_REACH = drawing.SIDE / 2 - 12  # px, from the middle of a picture to where lines end
-_APART = (50.0, 100.0)  # px, of two lines from the middle
+_NUMBERS = 2**31  # positions are drawn from one of so many streams
+_SPACES = 40  # spaces before dashes, at most
+_TURN = 40 * pi / 180  # largest turn, to either side
+_REACH = drawing.SIDE / 2 - 12  # px, from the middle of a picture to where lines must end
+_APART = (50.0, 100.0)  # px, distance of each of two lines from the middle
 
 
 def placed(size: NDArray[np.float64], where: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
@@ -40,10 +40,10 @@ def indent(seen: Observation, row: int) -> int:
 
 
 def lie(seen: Observation, lengths: Sequence[float]) -> tuple[float, list[drawing.Place]]:
-    """Return by how much lines are turned, radians, and where their middles are, px.
+    """Return the turn of lines, in radians, and the positions of their middles, in px.
 
-    The picture is turned about its middle. A line alone lies at any height, of two the first one
-    in the upper half; each is shifted along as far as its length lets it.
+    The picture is turned about its middle. A single line lies at any height; of two lines the first
+    one lies in the upper half. Each is shifted along itself as far as its length allows.
     """
     rng = session_stream(int(seen["place"]), len(lengths), 2)
     turn = rng.uniform(-_TURN, _TURN)

@@ -1,4 +1,4 @@
-"""Tables as CSV that a spreadsheet takes for what they are: no cell is run as a formula."""
+"""Tables as CSV that a spreadsheet reads as plain data: no cell is run as a formula."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 from knownminds.environments.later import pandas as pd
 
-# What a spreadsheet may run; an apostrophe before it makes it text. So it does here, and one that
-# stands there already gets another, so that every text comes back.
+# A spreadsheet may run such texts; an apostrophe before them makes them plain text. A text that
+# already begins with an apostrophe gets another one, so that every text comes back unchanged.
 _RUN = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
 _GUARDED = re.compile(r"'+[=+\-@\t\r\n＝＋－＠]")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
@@ -25,7 +25,7 @@ def csv_text(frame: pd.DataFrame, **how: Any) -> str:
 def guarded(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a table with an apostrophe before each text that a spreadsheet would run.
 
-    Names of columns are such texts, too.
+    This includes the names of columns.
     """
     return _mapped(frame, lambda text: f"'{text}" if _runs(text) else text)
 
@@ -41,13 +41,13 @@ def _runs(text: str) -> bool:
 
 def _texts_of(column: pd.Series[Any]) -> set[str]:
     cells: Any = column
-    with suppress(TypeError, AttributeError):  # lists stand among them; a name stands twice
+    with suppress(TypeError, AttributeError):  # a column may hold lists, and a name may stand twice
         cells = column.unique()
     return {cell for cell in cells if isinstance(cell, str)}
 
 
 def _mapped(frame: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
-    """Change the texts of a table; each that stands there several times is looked at once."""
+    """Change the texts of a table; a text that occurs several times is changed once."""
     texts = frame.columns[[not pd.api.types.is_numeric_dtype(kind) for kind in frame.dtypes]]
     changed = {}
     for name in texts:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 @contextmanager
 def writable(folder: str | os.PathLike[str]) -> Iterator[Path]:
-    """Make the folder if needed; answer what the file system refuses with one sentence."""
+    """Make the folder if needed; ValueError says in one sentence why that is not possible."""
     path = Path(folder)
     try:
         path.mkdir(parents=True, exist_ok=True)

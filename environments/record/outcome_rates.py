@@ -22,8 +22,8 @@ class Rate:
 
     Parameters
     ----------
-    outcome : which
-    count, of : in how many trials, of how many
+    outcome : the outcome
+    count, of : the number of trials with this outcome, and of all trials
     share, low, high : the rate and its interval; NaN without trials
     """
 
@@ -40,28 +40,28 @@ class Rate:
 
     @classmethod
     def count_of(cls, outcome: str, count: int, of: int) -> Rate:
-        """Reckon the rate and its interval."""
+        """Compute the rate and its interval."""
         if of == 0:
             return cls(outcome, 0, 0, np.nan, np.nan, np.nan)
         return cls(outcome, count, of, count / of, *_interval(count, of))
 
 
-@lru_cache(maxsize=4096)  # SciPy reckons an exact p-value before it gives an interval
+@lru_cache(maxsize=4096)  # SciPy computes an exact p-value before it gives an interval
 def _interval(count: int, of: int) -> tuple[float, float]:
     interval = scipy.stats.binomtest(count, of).proportion_ci(CONFIDENCE, method="wilson")
     return float(interval.low), float(interval.high)
 
 
 def outcome_rates(trials: Trials | Mapping[str, int]) -> tuple[Rate, ...]:
-    """Return the rate of every outcome, in their order.
+    """Return the rates of all outcomes, in the order of `Outcome`.
 
-    The intervals take trials as independent: right for faults that strike trial by trial, too
-    narrow for a participant who refuses whole sessions.
+    The intervals treat trials as independent. That is right for faults that strike trial by trial,
+    and too narrow for a participant who refuses whole sessions.
 
     Parameters
     ----------
     trials
-        Trials, or how many there are of each outcome.
+        Trials, or the number of trials with each outcome.
     """
     if isinstance(trials, Trials):
         frequencies = trials.frame["outcome"].value_counts()
@@ -73,6 +73,6 @@ def outcome_rates(trials: Trials | Mapping[str, int]) -> tuple[Rate, ...]:
 
 
 def unread_rate(rates: Sequence[Rate]) -> Rate:
-    """Return how often there was no readable answer, from the rates of all outcomes."""
+    """Return the rate of answers that could not be read, given the rates of all outcomes."""
     count = sum(rate.count for rate in rates if rate.outcome not in ANSWERED)
     return Rate.count_of("unread", count, rates[0].of)

@@ -23,7 +23,7 @@ def symbol(name: str) -> str:
 
 
 def showing(figure: Figure) -> Figure:
-    """Return a figure that a notebook shows by itself, also where pyplot is not at hand."""
+    """Return a figure that a notebook shows by itself, even without pyplot."""
 
     def png() -> bytes:
         stream = io.BytesIO()

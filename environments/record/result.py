@@ -1,4 +1,4 @@
-"""Results of inference as values: text, JSON and the view in a notebook follow from their rows."""
+"""Results of inference as values: text, JSON and the notebook view follow from their rows."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from knownminds.environments.later import pandas as pd
 from .text_table import counted
 
 LINE = 100  # characters of a result's short text
-ROWS, WIDTH = 40, 80  # of the table in a result's text, in rows and characters
+ROWS, WIDTH = 40, 80  # rows and characters of the table in a result's text
 
 
 class Result:
     """A result; a subclass is a frozen dataclass with a table of its rows, `to_frame`."""
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Keep dataclasses from writing all fields down where a line tells what it is."""
+        """Keep dataclasses from printing all fields; a result prints as one line."""
         super().__init_subclass__(**options)
         if "__repr__" not in vars(cls):
             cls.__repr__ = Result.__repr__  # type: ignore[method-assign]
 
     def __str__(self) -> str:
-        """Return what it is, how many rows it has, and the table of `summary`."""
+        """Return what the result is, how many rows it has, and the table of `summary`."""
         words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(self).__name__).lower()
         table = self.summary()
         rows = table.to_string(index=False, float_format="%.4g", max_rows=ROWS, line_width=WIDTH)
@@ -55,20 +55,20 @@ class Result:
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}  # type: ignore[arg-type]
 
     def to_dict(self) -> Any:
-        """The content of `to_json`."""
+        """Return the result as plain dictionaries and lists, as `to_json` writes it."""
         return plain(self.content())
 
     def to_json(self) -> str:
-        """Return the result as JSON; what is missing is null."""
+        """Return the result as JSON; missing values are null."""
         return json.dumps(self.to_dict())
 
     def _repr_html_(self) -> str:
-        """Show a notebook the text."""
+        """Return the text as HTML, for a notebook."""
         return f"<pre>{escape(str(self))}</pre>"
 
 
 def plain(value: Any) -> Any:
-    """Make a value fit for JSON: tables become records, fields keys, NaN and infinity None."""
+    """Return a value in a form that JSON allows: tables as records, NaN and infinity as None."""
     if isinstance(value, Result):
         return plain(value.content())
     if isinstance(value, pd.DataFrame):

@@ -15,18 +15,18 @@ def text_table(
     words: bool = False,
     names: int = 1,
 ) -> list[str]:
-    """Return the lines of a table; columns beyond 80 follow below, beside the names again.
+    """Return the lines of a table; columns beyond 80 follow below, with the names repeated.
 
     Parameters
     ----------
     head
-        What stands above each column.
+        The heading of each column.
     rows
-        A cell for each column, the first of which is a name, flush left; others are flush right.
+        A cell for each column; the first one is a name, flush left, and the others are flush right.
     words
         Whether the last column is flush left as well.
     names
-        How many columns name the rows: they stand again beside the columns that follow below.
+        How many columns name the rows: these are repeated beside the columns that follow below.
     """
     cells = [[str(cell) for cell in row] for row in (head, *rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
@@ -42,7 +42,7 @@ def text_table(
 
 
 def _blocks(widths: Sequence[int], names: int) -> list[list[int]]:
-    """Share the columns out: beside the names as many as a screen holds, one at least."""
+    """Divide the columns into blocks: besides the names as many as a screen holds, at least one."""
     blocks: list[list[int]] = [[]]
     beside = sum(widths[:names]) + GAP * (names - 1)
     used = beside
@@ -56,5 +56,5 @@ def _blocks(widths: Sequence[int], names: int) -> list[list[int]]:
 
 
 def counted(n: int, noun: str) -> str:
-    """Write down how many: "1 session", "2 sessions"."""
+    """Return a number with its noun: "1 session", "2 sessions"."""
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"

@@ -1,4 +1,4 @@
-"""Columns of texts that stand in a row many times, laid out without looking at each row."""
+"""Columns of texts in which each text is repeated, made without looking at each row."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from knownminds.environments.later import pandas as pd
 
 
 def repeated(texts: Sequence[str], counts: NDArray[np.int64]) -> Any | None:
-    """Return a column in which each text stands so often in a row, as pandas keeps texts.
+    """Return a column that repeats each text a given number of times, as pandas keeps texts.
 
-    None where pandas keeps them as Python's objects: before its third version.
+    None if pandas keeps texts as Python objects, as it does before version 3.
     """
     kind: Any = pd.api.types.pandas_dtype("str")
     if getattr(kind, "storage", "") != "pyarrow":

@@ -26,7 +26,7 @@ def check_trials(environment: Environment, trials: Trials) -> None:
 
 
 def _check_columns(environment: Environment, trials: Trials) -> None:
-    """Raise ValueError if a column is missing that trials of the experiment have."""
+    """Raise ValueError if a column is missing that the experiment's trials must have."""
     fields, columns = environment.fields, list(trials.frame.columns)
     rewards = ("reward",) if environment.feedback else ()
     needed = (*fields.stimulus, *answer_columns(environment), *rewards, *fields.feedback)
@@ -41,7 +41,7 @@ def _check_columns(environment: Environment, trials: Trials) -> None:
 
 
 def _answer_rules(environment: Environment, trials: Trials) -> Iterator[TrialRule]:
-    """Yield the rules of actions, responses and rewards."""
+    """Yield the rules for actions, responses and rewards."""
     name, answers = environment.name, answer_columns(environment)
     if "action" in answers:
         allowed = range(environment.n_actions)
@@ -84,7 +84,7 @@ def _answer_rules(environment: Environment, trials: Trials) -> Iterator[TrialRul
 def _check_fields(environment: Environment, trials: Trials) -> None:
     """Raise ValueError at the first trial with a number that a field cannot have.
 
-    Columns with two whole ends hold whole numbers. Stimuli are there in every row, unless the
+    Columns with two whole ends hold whole numbers. Stimuli must be there in every row, unless the
     field has gaps.
     """
     for field in environment.fields:
@@ -95,7 +95,7 @@ def _check_fields(environment: Environment, trials: Trials) -> None:
         counted = trials.frame[field.name].dtype.kind in "iub"
         low, high = trials.ends(field.name)
         if low >= least and high <= most and (counted or not whole):
-            continue  # as all do, unless a row has none
+            continue  # this is usual, unless a row has no value
         values = trials.numbers(field.name)
         right = _within(values, least, most)
         if whole:

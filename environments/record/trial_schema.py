@@ -36,9 +36,9 @@ class TrialSchema:
     ----------
     columns : in the order in which files have them
     environment : name of the experiment; "" for all
-    answers : columns in which its answers stand
-    version : of the schema
-    example : a row as a session has it, by column; of one experiment
+    answers : the columns that hold the experiment's answers
+    version : version of the schema
+    example : a row as a session has it, by column; only for a named experiment
     """
 
     columns: tuple[Column, ...]
@@ -54,7 +54,7 @@ class TrialSchema:
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON Schema (2020-12) of the rows of a checked record, `Trials.to_json`.
 
-        `unit` and `version` stand beside the keywords of the standard.
+        Besides the keywords of the standard it has `unit` and `version`.
         """
         missing = {name: {"type": "null"} for name in self.answers}
         given = [{"required": [name], "not": {"properties": {name: none}}}
@@ -136,7 +136,7 @@ def trial_schema(environment: Environment | None = None) -> TrialSchema:
 
 
 def _example(environment: Environment) -> dict[str, Any]:
-    """Return the first trial of a session in which the first of all answers is given."""
+    """Return the first trial of a session in which every answer is the first possible one."""
     session = Session(environment, environment.draw(session_stream(0)))
     observation = session.seen
     low, _ = environment.response_range

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from knownminds.environments.environment import Environment
 
 Kind = Literal["string", "int", "float"]
-TrialRule = tuple[str, ArrayLike, Collection[str], str]  # what `Trials.require` takes
+TrialRule = tuple[str, ArrayLike, Collection[str], str]  # the arguments of `Trials.require`
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,10 @@ class Column:
 
     Parameters
     ----------
-    name, kind, required, description : as said
-    unit : what a number counts or is measured in; "" where there is nothing to say
-    least, most : lowest and highest value; None where nothing bounds it
-    values : what a text may be; empty where it may be anything
+    name, kind, required, description : as their names say
+    unit : the unit of a number; "" if there is none
+    least, most : lowest and highest value; None without a bound
+    values : the texts that are allowed; empty if any text is
     """
 
     name: str
@@ -53,7 +53,7 @@ class Column:
     values: tuple[str, ...] = ()
 
 
-SCHEMA_VERSION = 1  # of COLUMNS; a Parquet file carries it under SCHEMA_KEY
+SCHEMA_VERSION = 1  # the version of COLUMNS; a Parquet file carries it under SCHEMA_KEY
 SCHEMA_KEY = b"knownminds_trials_schema"
 SETTINGS = "environment_settings"  # as JSON: a column of CSV files, metadata of Parquet files
 SETTINGS_COLUMN = Column(
@@ -106,10 +106,10 @@ COLUMNS: tuple[Column, ...] = (
     Column("prompt_hash", "string", False, "SHA-256 of the prompt"),
 )
 _KINDS: dict[str, Kind] = {column.name: column.kind for column in COLUMNS}
-FIRST = 5  # trials that a notebook shows
-_MOST_WHOLE = 2**53  # from here on not every whole number is distinguished
-_GAPS = ("", "NA", "NaN", "nan", "<NA>")  # how R and Python write that nothing is there
-_NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?"  # as Python writes one
+FIRST = 5  # a notebook shows so many trials
+_MOST_WHOLE = 2**53  # above this, whole numbers cannot all be told apart
+_GAPS = ("", "NA", "NaN", "nan", "<NA>")  # R and Python write a missing value so
+_NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?"  # a number as Python writes it
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,13 +117,13 @@ class Trials:
     """Trials of any number of subjects, checked against the schema `COLUMNS`.
 
     Rows stand in the order subject, session (both by first appearance), trial. Columns beyond the
-    schema are stimuli or condition factors; they are kept, as numbers where every value is one
-    and as text otherwise ("007" is text). An empty text is a missing one, and so is "NA" except
-    in `raw_text`. Make one with `Trials.from_frame` or `Trials.load`.
+    schema are stimuli or condition factors. They are kept, as numbers if every value is a number
+    and as text otherwise ("007" is text). An empty text is a missing value, and so is "NA" except
+    in `raw_text`. Make trials with `Trials.from_frame` or `Trials.load`.
 
-    With the rows go the settings of the experiments with which they were made, where these are
-    known: `settings`, by name of the experiment. A Parquet file has them in its metadata, a CSV
-    file in the first row of each experiment, column `environment_settings`.
+    `settings` holds the settings of the experiments, by name, as far as they are known. A Parquet
+    file has them in its metadata, a CSV file in the first row of each experiment, in the column
+    `environment_settings`.
     """
 
     frame: pd.DataFrame
@@ -149,21 +149,21 @@ class Trials:
         columns
             Our name -> the table's name, for tables that use other names.
         environment
-            Its name is recorded; if it is an Environment, columns that follow from others are
-            added, and its design is checked as well.
+            The experiment or its name, which is recorded. With an experiment, columns that follow
+            from others are added, and the trials are checked against it.
 
         Raises
         ------
         ValueError
-            Naming the first column or row that breaks a rule. `subject`, `trial` and one of
-            `action` and `response` must be there. Without `session`, each subject has
-            one; without `outcome`, it is "ok" where there is an action or response. A response
-            with the outcome "ok" or "repaired" may not be missing, nor one that was not "ok" be
-            filled in.
+            If a column or row breaks a rule; the error names the first one. `subject`, `trial` and
+            one of `action` and `response` must be there. Without `session`, each subject has one
+            session. Without `outcome`, it is "ok" where there is an action or response. If the
+            outcome is "ok" or "repaired", there must be a response; with any other outcome there
+            must be none.
         """
         table = _rename(frame, columns or {})
         settings = _settings_of(table)
-        attributes, table.attrs = table.attrs, {}  # which pandas copies in depth at every step
+        attributes, table.attrs = table.attrs, {}  # pandas would copy them in depth at every step
         if SETTINGS in table:
             table = table.drop(columns=SETTINGS)
         missing = [c.name for c in COLUMNS if c.required and c.name not in table]
@@ -203,19 +203,19 @@ class Trials:
         columns: Mapping[str, NDArray[Any]],
         environment: Environment,
     ) -> Trials:
-        """Return what `from_frame` makes of one session for each of many subjects, sooner.
+        """Return the same as `from_frame` for one session of each of many subjects, but faster.
 
-        Order, texts and outcomes follow from how the arrays are made; what the experiment checks
-        is checked. The record may share their memory.
+        Order, texts and outcomes follow from how the arrays are made, so only the experiment's own
+        checks are run. The record may share memory with the arrays.
 
         Parameters
         ----------
         subject, trial
-            Number of each row's subject and trial, [rows].
+            The number of each row's subject and trial, [rows].
         names
-            What the subjects are called.
+            The names of the subjects.
         columns
-            Numbers: stimuli, answers and rewards, each [rows].
+            Stimuli, answers and rewards as numbers, each [rows].
         """
         table = _table_of_sessions(subject, names, trial, columns, environment.name)
         if table is not None:
@@ -259,7 +259,7 @@ class Trials:
         return cls.from_frame(frame, columns=columns, environment=environment)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a .parquet or .csv file, whole or not at all; `load` gives the same back."""
+        """Write a .parquet or .csv file, whole or not at all; `load` gives the same trials back."""
         file = Path(path)
         _check_suffix(file)
         part = file.with_name(f".{file.name}.part")
@@ -274,7 +274,7 @@ class Trials:
 
     @classmethod
     def concatenate(cls, parts: Sequence[Trials]) -> Trials:
-        """Put the trials of several records together."""
+        """Return one record with the trials of several records."""
         if not parts:
             raise ValueError("There must be at least one record to put together; got none.")
         whole = pd.concat([part.frame for part in parts], ignore_index=True)
@@ -301,7 +301,7 @@ class Trials:
         return len(self.frame)
 
     def row_name(self, row: int) -> str:
-        """Say where a row stands, for messages."""
+        """Return the name of a row for messages: its subject, session and trial."""
         at = self.frame.iloc[row]
         return f'row {row + 1} (subject "{at["subject"]}", trial {at["trial"]})'
 
@@ -313,7 +313,7 @@ class Trials:
         return pd.to_numeric(values, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
 
     def ends(self, column: str) -> tuple[float, float]:
-        """Return lowest and highest number of a column, NaN where a row has none."""
+        """Return lowest and highest number of a column; NaN if a row has no number."""
         values = self.frame[column]
         plain = isinstance(values.dtype, np.dtype) and values.dtype.kind in "iuf"
         whole = values.dtype == "Int64" and not values.hasnans
@@ -330,14 +330,14 @@ class Trials:
         return groups.ngroup().to_numpy().astype(np.int64)
 
     def require(self, rule: str, kept: ArrayLike, columns: Collection[str], remedy: str) -> None:
-        """Raise ValueError at the first row that breaks a rule, with what it has.
+        """Raise ValueError at the first row that breaks a rule, with the values of that row.
 
         Parameters
         ----------
         kept
-            Whether each row keeps it, [rows].
+            Whether each row keeps the rule, [rows].
         columns
-            Whose values the error shows.
+            The columns whose values the error shows.
         """
         wrong = np.flatnonzero(~np.asarray(kept, dtype=bool))
         if not len(wrong):
@@ -351,7 +351,7 @@ class Trials:
         raise ValueError(f"{rule}; {self.row_name(row)} has {', '.join(got)}. {remedy}")
 
     def one_of(self, column: str, *known: float) -> NDArray[np.bool_]:
-        """Tell in which rows a column is missing or has one of some values, [rows]."""
+        """Return in which rows a column is missing or has one of some values, [rows]."""
         values = self.numbers(column)
         return np.isnan(values) | np.isin(values, known)
 
@@ -374,12 +374,12 @@ class Trials:
         return text
 
     def _repr_html_(self) -> str:
-        """Show a notebook the count and the first trials."""
+        """Return the count and the first trials as HTML, for a notebook."""
         first = self.frame.head(FIRST).to_html(border=0, index=False, na_rep="")
         return f"<p>{escape(str(self))}</p>{first}"
 
     def __str__(self) -> str:
-        """Count subjects, sessions, trials and outcomes."""
+        """Return the numbers of subjects, sessions, trials and outcomes, as text."""
         outcomes = self.frame["outcome"].value_counts()
         shares = ", ".join(f"{n} {name}" for name, n in outcomes.items())
         name = (
@@ -396,7 +396,7 @@ class Trials:
 def _checked(
     trials: Trials, environment: Environment | str | None, settings: dict[str, dict[str, Any]]
 ) -> Trials:
-    """Complete and check trials whose columns are arranged; with them go the `settings`."""
+    """Complete and check trials whose columns are arranged; `settings` are kept with them."""
     if environment is not None and not isinstance(environment, str):
         completed = environment.complete(trials)
         if completed is not trials.frame:
@@ -415,7 +415,7 @@ def _table_of_sessions(
     columns: Mapping[str, NDArray[Any]],
     environment: str,
 ) -> pd.DataFrame | None:
-    """Return the arranged table of whole sessions; None for one that has to be looked at."""
+    """Return the arranged table of whole sessions; None if its rows must be checked one by one."""
     n = len(subject)
     counts = np.bincount(subject, minlength=len(names)) if n else np.zeros(0, dtype=np.int64)
     goes_on = subject[1:] == subject[:-1]
@@ -441,7 +441,7 @@ def _table_of_sessions(
 
 
 def _write_parquet(trials: Trials, file: Path) -> None:
-    """Write a table whose metadata say by which version of the schema, and with what settings."""
+    """Write a table whose metadata hold the version of the schema and the settings."""
     from pyarrow import Table, parquet
 
     frame = trials.frame.copy(deep=False)
@@ -453,7 +453,7 @@ def _write_parquet(trials: Trials, file: Path) -> None:
 
 
 def _check_version(file: Path) -> dict[str, dict[str, Any]]:
-    """Return the settings in a file's metadata, if its version is one that is read."""
+    """Return the settings in a file's metadata; ValueError if its version cannot be read."""
     from pyarrow import parquet
 
     metadata = parquet.read_schema(file.absolute()).metadata or {}
@@ -479,7 +479,7 @@ def _with_settings(trials: Trials) -> pd.DataFrame:
 
 
 def _recorded(environment: Environment) -> dict[str, Any]:
-    """Return the settings that go with trials into a file: all but paths of words."""
+    """Return the settings that are saved with trials: all except paths of words."""
     table = environment.setting_table.items()
     words = {declared.called or name for name, declared in table if declared.rule is WORDS}
     return {name: value for name, value in environment.settings.items() if name not in words}
@@ -507,7 +507,7 @@ def _settings_of(table: pd.DataFrame) -> dict[str, dict[str, Any]]:
 def _agreed(
     parts: Sequence[tuple[pd.DataFrame, Mapping[str, dict[str, Any]]]],
 ) -> dict[str, dict[str, Any]]:
-    """Return the settings on which all parts agree that have trials of an experiment."""
+    """Return the settings on which all parts with trials of an experiment agree."""
     by_name: dict[str, list[Any]] = {}
     for frame, settings in parts:
         for name in frame["environment"].dropna().unique() if "environment" in frame else ():
@@ -524,7 +524,7 @@ def _check_ranges(trials: Trials) -> None:
         if column.least is None or column.name not in trials.frame:
             continue
         if trials.ends(column.name)[0] >= column.least:
-            continue  # as all are, unless a row has none
+            continue  # this is usual, unless a row has no value
         trials.require(
             f"The column {column.name!r} holds numbers from {column.least:g} on",
             ~(trials.numbers(column.name) < column.least),
@@ -561,10 +561,10 @@ def _rename(frame: pd.DataFrame, columns: Mapping[str, str]) -> pd.DataFrame:
 
 
 def _runs(column: pd.Series[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Return how often each text of a column stands in a row before another, and these texts.
+    """Return the runs of equal texts in a column: the length of each run, and its text.
 
-    Rows of a session have most of their texts in common: to look at each run once takes a third
-    of the time of looking at each row.
+    Rows of a session share most of their texts. To look at each run once takes a third of the time
+    of looking at each row.
     """
     if column.dtype != "str":
         return np.ones(len(column), dtype=np.int64), column.to_numpy()
@@ -572,7 +572,7 @@ def _runs(column: pd.Series[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
     from pyarrow.compute import run_end_encode
 
     texts = pa.array(column.array)
-    if isinstance(texts, pa.ChunkedArray):  # as of records put together
+    if isinstance(texts, pa.ChunkedArray):  # records that were put together have these
         texts = texts.combine_chunks()
     runs = run_end_encode(texts)
     ends = runs.run_ends.to_numpy()
@@ -580,15 +580,15 @@ def _runs(column: pd.Series[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
 
 
 def _codes(column: pd.Series[Any]) -> NDArray[np.int64]:
-    """Return the number of each row's value, by first appearance, from 0; -1 where none is."""
+    """Return the number of each row's value, by first appearance, from 0; -1 if there is none."""
     lengths, values = _runs(column)
     return np.repeat(pd.factorize(values)[0].astype(np.int64), lengths)
 
 
 def _as_it_stands(column: pd.Series[Any], name: str, kind: Kind) -> pd.Series[Any] | None:
-    """Return a column of which pandas knows the kind, and that keeps all rules; None for others.
+    """Return a column that pandas has read with the right kind and that keeps all rules; else None.
 
-    What `_convert` gives for it as well, in a tenth of the time.
+    `_convert` gives the same result, but takes ten times as long.
     """
     if kind == "string":
         gaps = ("",) if name == "raw_text" else _GAPS
@@ -640,7 +640,7 @@ def _convert(column: pd.Series[Any], name: str, kind: Kind) -> pd.Series[Any]:
 
 
 def _factor(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return a column as the same values it would have after a way through a CSV file."""
+    """Return a column with the values that it would have after a CSV file was written and read."""
     if pd.api.types.is_bool_dtype(column) and not column.isna().any():
         return column.astype("bool")
     if pd.api.types.is_numeric_dtype(column):
@@ -673,7 +673,7 @@ def _read_csv(file: Path, ours: Mapping[str, str]) -> pd.DataFrame:
             f"{header.count(doubled[0])} times. Rename one."
         )
     kinds = {name: _KINDS.get(ours.get(name, name), "string") for name in header}
-    # Before its third version pandas reads some numbers next to those that were written.
+    # Before version 3, pandas reads some numbers as their neighbours.
     old = pd.__version__.startswith("2.")
     exact: Any = {"float_precision": "round_trip"} if old else {}
     table = pd.read_csv(
@@ -695,9 +695,10 @@ def _ordered(table: pd.DataFrame) -> pd.DataFrame:
         raise ValueError(f"Every row has a trial number; row {row + 1} has none. Fill it in.")
     trial = table["trial"].to_numpy(dtype=np.int64)
     subject = _codes(table["subject"])
-    # By first appearance within the subject: ordering an ordered table changes nothing.
+    # Sessions are numbered by first appearance within the subject, so an ordered table stays as it
+    # is.
     name = _codes(table["session"])
-    if "environment" in table:  # sessions of several experiments may bear the same name
+    if "environment" in table:  # sessions of several experiments may have the same name
         name = (_codes(table["environment"]) + 1) * (name.max() + 1) + name
     if _stand_in_order(subject, name, trial):
         return table
@@ -721,7 +722,7 @@ def _ordered(table: pd.DataFrame) -> pd.DataFrame:
 def _stand_in_order(
     subject: NDArray[np.int64], session: NDArray[np.int64], trial: NDArray[np.int64]
 ) -> bool:
-    """Tell whether each subject and session stands in one piece, whose trials rise."""
+    """Say whether each subject and session is one block of rows with rising trial numbers."""
     goes_on = (subject[1:] == subject[:-1]) & (session[1:] == session[:-1])
     begins = np.concatenate([[0], np.flatnonzero(~goes_on) + 1])
     pieces = subject[begins] * (session.max() + 1) + session[begins]
@@ -734,7 +735,7 @@ def _stand_in_order(
 
 
 def _arranged(table: pd.DataFrame) -> pd.DataFrame:
-    """Put the columns in the order of the schema, stimuli and factors behind the trial."""
+    """Put the columns in the order of the schema, with stimuli and factors after the trial."""
     arranged = _arrangement(list(map(str, table.columns)))
     return table if arranged == list(table.columns) else table[arranged]
 

@@ -1,4 +1,4 @@
-"""Prompts and answers: templates, parsers, names, told histories, transcripts.
+"""Prompts and answers: templates, parsers, names, retold histories, transcripts.
 
-Imported by every family's environments; itself imports the environment's contract and designs.
+Every family's environments import it. It imports the environment's contract and designs.
 """

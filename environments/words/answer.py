@@ -66,7 +66,7 @@ class Answer:
 _SIGNS = " \t*_`~\"'“”‘’„«»()[]{}<>.,;:!"
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)")
 _PERCENT = re.compile(rf"({_NUMBER.pattern})\s?\\?%")
-# What makes a text longer that ends with a letter (False) or a digit (True).
+# These characters make a text longer that ends with a letter (False) or a digit (True).
 _LONGER = {
     False: re.compile(r"\w|['’][^\W\d]|-\w"),
     True: re.compile(r"\w|[.,:/]\d|-\w"),
@@ -84,7 +84,7 @@ _REFUSAL = re.compile(
 )
 _SIGNED = "signs around the answer"
 
-# Takes what must be the answer and notes what was repaired; returns what it says, or why nothing.
+# Takes what must be the answer, notes repairs, and returns what it says, or None and the reason.
 Reads = Callable[[str, list[str]], tuple[Any, str]]
 
 
@@ -98,13 +98,13 @@ def parse_label(
 ) -> Answer:
     """Read which of `labels` the text names; the action is its position.
 
-    `ok` is the label alone, or, if `marked`, a last line ``Answer: LABEL``, with `marker` in the
-    place of "Answer:". What is repaired, and noted, is no more than: quotes, brackets,
-    punctuation, and signs of Markdown, HTML and LaTeX around the label; the `noun`, "option" or the
-    marker before it; letter case; text after the answer; and another announcement than asked for
-    (`final_answers`). Where `texts` says what was shown behind each label, the label with its
-    text is repaired, "A) 0.25" for instance; with another one's text it is malformed. A sentence
-    that mentions a label, or two labels, is malformed: choosing would be a guess.
+    `ok` is the label alone, or, if `marked`, a last line ``Answer: LABEL``, with `marker` in place
+    of "Answer:". Only the following is repaired, and noted: quotes, brackets, punctuation, and
+    signs of Markdown, HTML and LaTeX around the label; the `noun`, "option" or the marker before
+    it; letter case; text after the answer; and an announcement other than the marker
+    (`final_answers`). If `texts` says what was shown with each label, the label with its own text
+    is repaired, as in "A) 0.25"; with the text of another label it is malformed. A sentence that
+    mentions a label is malformed, and so are two labels: choosing would be a guess.
     """
     behind = dict(zip(labels, texts, strict=True)) if texts else {}
 
@@ -139,11 +139,11 @@ def parse_number(
     """Read one number from `low` to `high`, both included; the response is its value.
 
     `ok` is the number alone in decimal notation, or, if `marked`, a last line ``Answer: NUMBER``.
-    What `parse_label` repairs is repaired. A percent sign behind the number is repaired where it
-    can mean but one thing: from 0 to 100 the number stays, from 0 to 1 it is divided by 100, but
-    for one below 1%, which may be meant as a share. Other units and thousands separators are
-    malformed; so are "<", ">" and "~" but for pairs around the number, as they tell of another
-    one, and a comma before it, which may be a decimal one.
+    The repairs are those of `parse_label`, and one more: a percent sign after the number, where it
+    can mean only one thing. On a scale from 0 to 100 the number stays. On a scale from 0 to 1 it is
+    divided by 100, unless it is below 1%, since it may then be meant as a share. Other units and
+    thousands separators are malformed. So are "<", ">" and "~" unless they are pairs around the
+    number, since they mean another number, and a comma before it, which may be a decimal comma.
     """
 
     def reads(said: str, notes: list[str]) -> tuple[float | None, str]:
@@ -174,10 +174,10 @@ def parse_number(
 def parse_beginning(text: str, labels: Sequence[str], cut: bool = False) -> Answer:
     """Read which of `labels` a text begins with, however it goes on; the action is its position.
 
-    So is read what completes a text that broke off. The label is there if what follows does not
-    make its last word or number longer: 1 begins neither "12" nor "1.5" nor "1st". `ok` is a
-    label at the very beginning or behind one space; further blanks before it are repaired. A text
-    that was `cut` off before it is certain which label it begins with is truncated.
+    This reads the completion of a text that broke off. The label counts if what follows does not
+    make its last word or number longer: 1 does not begin "12", "1.5" or "1st". `ok` is a label at
+    the very beginning or after one space; further blanks before it are repaired. A text that was
+    `cut` off before it is certain which label it begins with is truncated.
     """
     said = text.lstrip()
     if not said and not cut:
@@ -201,8 +201,8 @@ def read_final(
 ) -> Answer | tuple[Any, list[str]]:
     """Return what the last announced answer says, and what was repaired.
 
-    If no announcement is asked for, what is all of the text comes first. `reads` is given what
-    must be the answer and a list for notes; it returns what that says, or None and why nothing.
+    If no announcement is required, the whole text is tried first. `reads` gets the candidate answer
+    and a list for notes; it returns what the answer says, or None and the reason.
     """
     if not text.strip():
         return Answer(Outcome.EMPTY, text=text, note="no text")
@@ -237,7 +237,7 @@ def made(
 
 
 def enclosed(before: str, after: str) -> bool:
-    """Tell whether signs around a number leave it as it is: no bound, no rough number."""
+    """Say whether signs around a number leave its meaning as it is: no bound, no rough number."""
     return (
         not set(before) & set(">,")
         and "<" not in after
@@ -271,5 +271,5 @@ def _unreadable(text: str, note: str, said: str | None = None) -> Answer:
 
 
 def decimal(number: float) -> str:
-    """Write a number so that reading it gives the same one."""
+    """Return a number as text that reads back as the same number."""
     return np.format_float_positional(float(number), trim="-")

@@ -1,7 +1,7 @@
-"""Cover stories of causal graphs: what three variables are about, and how one brings about another.
+"""Cover stories of causal graphs: three variables, and how one of them brings about another.
 
-A story is told in a sense condition, three letters of p and m: which of the two unusual values of
-each variable is its value 1. Its value 0 is the usual one.
+A story is told in a sense condition, three letters of p and m. Each letter says which of a
+variable's two unusual values is its value 1. Its value 0 is the usual one.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class Variable:
     Parameters
     ----------
     description
-        A sentence that says what it is; empty for one that means nothing.
+        A sentence that describes it; empty for a variable without meaning.
     present, absent
-        Its values 1 and 0, as something that can be had.
+        Its values 1 and 0, worded as something that one can have.
     causes
-        The verb that goes with it.
+        The verb that links it to its effect.
     """
 
     description: str
@@ -52,13 +52,13 @@ class Scene:
     Parameters
     ----------
     introduction
-        What opens it.
+        The opening text.
     one, many
-        What has the variables, in singular and plural.
+        The things that have the variables, in singular and plural.
     variables
-        At the positions of the graph.
+        The variables, in the order of the graph's positions.
     mechanisms
-        A sentence for each edge; none where variables mean nothing.
+        A sentence for each edge; none if variables have no meaning.
     """
 
     introduction: str
@@ -70,14 +70,15 @@ class Scene:
 
 @dataclass(frozen=True)
 class Story:
-    """A domain of knowledge in all senses.
+    """A domain of knowledge in all sense conditions.
 
     Parameters
     ----------
     words
-        Introduction, one, many, and the domain whose texts are its distraction.
+        Introduction, one, many, and the domain whose texts serve as its distraction.
     variables
-        Of each variable the description, what it is called in sense p, m and normally, and verb.
+        For each variable the description, its names in sense p, in sense m and normally, and its
+        verb.
     mechanisms
         A sentence for each edge and pair of senses.
     """
@@ -106,7 +107,7 @@ def load_stories(file: str | Path) -> dict[str, Story]:
     Raises
     ------
     ValueError
-        If the file cannot be read, or a text is missing or unknown; it is named.
+        If the file cannot be read, or a text is missing or unknown. The error names it.
     """
     path = Path(file)
     try:
@@ -143,7 +144,7 @@ def load_stories(file: str | Path) -> dict[str, Story]:
 
 
 def _entries(table: Any, names: tuple[str, ...], where: str) -> dict[str, Any]:
-    """Return a table that has exactly these entries."""
+    """Return a table after checking that it has exactly these entries."""
     entries = table if isinstance(table, dict) else {}
     missing = [name for name in names if name not in entries]
     strange = [name for name in entries if name not in names]
@@ -165,15 +166,15 @@ def _texts(table: Any, names: tuple[str, ...], where: str) -> dict[str, str]:
 
 
 def filler(text: str, words: str) -> str:
-    """Replace each word of a text by one without meaning that has as many letters.
+    """Replace each word of a text by a word without meaning that has as many letters.
 
-    So the filler has the sentences, words and characters of the text. Where it has a capital
-    letter, so has the filler.
+    So the filler has as many sentences, words and characters as the text, and capitals at the same
+    places.
 
     Parameters
     ----------
     words
-        Those that may be used, with blanks between them; each length is gone through in turn.
+        The words that may be used, with blanks between them; those of each length are used in turn.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Where in a text its final answers stand: the shapes in which models announce them."""
+"""The final answers of a text, in all forms in which models announce them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from functools import lru_cache
 
 MARKER = "Answer:"  # opens the last line of an answer that may reason first
 
-_MOST_MARKER = 40  # characters
-_END = 20_000  # characters at the end of a text in which announcements are looked for
-_LAYERS = 8  # of signs around an answer
+_MOST_MARKER = 40  # characters of a marker, at most
+_END = 20_000  # announcements are looked for in so many characters at the end of a text
+_LAYERS = 8  # layers of signs around an answer, at most
 _QUOTED = re.compile(r"[\"“„«]([^\"“”„«»\n]*:)\s*[\"”“»]")
 _THOUGHTS_END = re.compile(r"</(?:think|thinking|thoughts?)>|◁/think▷|\[/THINK\]", re.IGNORECASE)
 _THOUGHTS_BEGIN = re.compile(r"<(?:think|thinking|thoughts?)>|◁think▷|\[THINK\]", re.IGNORECASE)
@@ -22,7 +22,7 @@ _IN_JSON = re.compile(
     r"[\"'](?:final[_ ])?answer[\"']\s*:\s*(\"[^\"\n]*\"|'[^'\n]*'|[^\s,}\"']+)\s*(?=[,}])",
     re.IGNORECASE,
 )
-# A last line that is set off: **B**, `B`, $B$, \(B\).
+# A last line may be set off by signs: **B**, `B`, $B$, \(B\).
 _SET_OFF = re.compile(
     r"\*\*[^*\n]+\*\*\.?|__[^_\n]+__\.?|`[^`\n]+`\.?|\$[^$\n]+\$\.?|\\\(.+\\\)\.?"
 )
@@ -46,10 +46,10 @@ class Final:
 
     Parameters
     ----------
-    said : what must be the answer
+    said : the text of the answer
     at : where its announcement begins
-    line : number of the line in which it stands
-    notes : what differs from a last line that begins with the marker
+    line : the number of its line
+    notes : how it differs from a last line that begins with the marker
     """
 
     said: str
@@ -59,9 +59,9 @@ class Final:
 
 
 def marker_of(sentence: str) -> str | None:
-    """Return the marker that a template asks for: what stands in quotes and ends with a colon.
+    """Return the marker that a template names: a text in quotes that ends with a colon.
 
-    None if there is none that could be recognised: it has a letter, and at most 40 characters.
+    None if there is no usable one: a marker has a letter, and at most 40 characters.
     """
     quotes = [quoted.strip() for quoted in _QUOTED.findall(sentence)]
     able = [m for m in quotes if any(c.isalpha() for c in m) and len(m) <= _MOST_MARKER]
@@ -69,9 +69,9 @@ def marker_of(sentence: str) -> str | None:
 
 
 def without_thoughts(text: str, notes: list[str]) -> str:
-    """Return a text without blocks of thoughts; empty if they have no end."""
+    """Return a text without blocks of thoughts; empty if such a block has no end."""
     end = max((match.end() for match in _THOUGHTS_END.finditer(text)), default=0)
-    said = text[end:]  # their beginning may have been part of the prompt
+    said = text[end:]  # the beginning of the thoughts may have been part of the prompt
     begun = _THOUGHTS_BEGIN.search(said)
     if begun:
         said = said[: begun.start()]
@@ -83,11 +83,11 @@ def without_thoughts(text: str, notes: list[str]) -> str:
 def final_answers(text: str, marker: str = MARKER) -> list[Final]:
     r"""Return the answers that a text announces, in their order; the last one counts.
 
-    What announces an answer: the marker or "answer:", at the beginning of a line or a sentence,
-    with or without "final", "so", "the" and the like before it; "the answer is" there; the same as
-    a heading above a line; ``\boxed{}``; an element <answer>, a field "answer" of JSON. Only where
-    there is none of these, a last line that is set off by signs, such as ``**B**``. It is looked
-    for in the last 20,000 characters.
+    Announcements are: the marker or "answer:" at the beginning of a line or a sentence, with or
+    without "final", "so", "the" and the like before it; "the answer is" in such a place; the same
+    words as a heading above a line; ``\boxed{}``; an element <answer>; a field "answer" of JSON.
+    If there is none of these, a last line that is set off by signs counts, such as ``**B**``. Only
+    the last 20,000 characters are searched.
     """
     text = text[-_END:]
     finals = [*_in_words(text, marker)]
@@ -103,7 +103,7 @@ def final_answers(text: str, marker: str = MARKER) -> list[Final]:
         for m in _IN_JSON.finditer(text)
     ]
     finals.sort(key=lambda final: final.at)
-    # What one announcement has within it, as "Answer: \boxed{B}", is one.
+    # An announcement within another one, as in "Answer: \boxed{B}", does not count separately.
     alone: list[Final] = []
     for final in finals:
         if alone and _same(alone[-1], final):
@@ -145,7 +145,7 @@ def _in_words(text: str, marker: str) -> Iterator[Final]:
             stop = text.index(rest, stop) + len(rest)
             notes.append("the answer below its announcement")
         elif text[head.start() : head.end()].strip("\n") != f"{marker} ":
-            # Up to here it was no line that begins with the marker.
+            # The text before this is not a line that begins with the marker.
             same = text[head.start() : head.end()].strip() == marker
             notes.append("signs around the answer" if same else "another announcement")
         elif head.start() and text[head.start() - 1] != "\n" and head[0][0] != "\n":
@@ -158,7 +158,7 @@ def _in_words(text: str, marker: str) -> Iterator[Final]:
 
 @lru_cache(maxsize=32)
 def _heads(marker: str) -> re.Pattern[str]:
-    """Return a pattern of what announces an answer in words."""
+    """Return a pattern for the words that announce an answer."""
     word = re.escape(marker.rstrip(": "))
     names = word if word.casefold() == "answer" else f"{word}|answer"
     return re.compile(
@@ -171,7 +171,7 @@ def _heads(marker: str) -> re.Pattern[str]:
 
 
 def _same(one: Final, other: Final) -> bool:
-    """Tell whether an announcement is part of the one before it."""
+    """Say whether an announcement is part of the one before it."""
     return one.line == other.line and (
         other.said in one.said or other.said.strip("\"'") == one.said.strip("\"' }")
     )

@@ -1,4 +1,4 @@
-"""What experiments share that retell their past: two forms of history, three of reasoning."""
+"""The base of experiments that retell their past: two forms of history, three of reasoning."""
 
 from __future__ import annotations
 
@@ -27,44 +27,44 @@ HISTORIES: tuple[str, ...] = get_args(History)
 REASONINGS: tuple[str, ...] = get_args(Reasoning)
 
 Words = dict[str, object]
-Filled = Mapping[str, str]  # what stands in the placeholders of a sentence
+Filled = Mapping[str, str]  # the words in the placeholders of a sentence
 
-# Names of options: without I, O, U, X, Y, Z, which are easily mistaken.
+# These name options; I, O, U, X, Y and Z are left out, since they are easily mistaken.
 LETTERS = np.array(list("ABCDEFGHJKLMNPQRSTVW"))
 FIRST = Field("first", (0, 1), "option that is mentioned first", "wording")
-# What a limit on thoughts says, which is the same in all experiments.
+# These texts limit the length of thoughts; they are the same in all experiments.
 LIMITS = {
     "chain_of_thought": "Use at most {} words for thinking.",
     "step_back": "Use at most {} words for the rule, and at most as many for applying it.",
 }
-_BEFORE = "_before"  # ends the placeholders of a feedback, which tells of the trial before
+_BEFORE = "_before"  # ends the placeholders of a feedback, which is about the trial before
 
 
 class Retelling(Environment):
-    """An experiment whose prompts retell what was played before.
+    """An experiment whose prompts retell earlier trials.
 
     In the form "prompt" one message holds an introduction, a line for each past trial, and the
-    question; in the form "chat" each past trial is a question and a reply, and what it brought
-    opens the next message. A subclass says which words stand in a trial's sentences and what they
-    mean; putting prompts together and taking them apart is done here.
+    question. In the form "chat" each past trial is a question and a reply, and its outcome opens
+    the next message. A subclass defines which words stand in a trial's sentences and what they
+    mean. This class puts prompts together and takes them apart.
 
-    The templates of an experiment are introduction, history_begins, silence (for a past reply
-    without text), answer_REASONING for each form of reasoning, and for each kind of trial
-    question, history_line, missing_line, feedback and missing_feedback, with _KIND behind the name
-    if there are several.
+    An experiment has these templates: introduction, history_begins, silence (for a past reply
+    without text), and answer_REASONING for each form of reasoning. Each kind of trial has question,
+    history_line, missing_line, feedback and missing_feedback, with _KIND after the name if there
+    are several kinds.
 
     Attributes
     ----------
     kinds
-        Kinds of trials that differ in their sentences.
+        Kinds of trials, each with sentences of its own.
     slots
         What fills the placeholders of sentences, by placeholder. Those of answers, rewards and
-        feedback belong to what is given on a trial, all others to its question. For all kinds
-        together: a sentence need not use them.
+        feedback belong to the answer of a trial, all others to its question. All kinds share them;
+        a sentence need not use them all.
     noun
-        What an answer names.
+        The word for what an answer names.
     thought
-        What stands before the marked answer of a cooperative participant who was asked to think.
+        The thoughts of a cooperative participant, before the marked answer.
     """
 
     kinds: ClassVar[tuple[str, ...]] = ("",)
@@ -72,9 +72,9 @@ class Retelling(Environment):
     noun: ClassVar[str] = ""
     thought: ClassVar[str]
 
-    marker: str = MARKER  # as the templates have it
+    marker: str = MARKER  # the marker as the templates have it
 
-    shipped: Path  # the templates that are ours
+    shipped: Path  # the templates that ship
 
     history: History = setting(
         "prompt",
@@ -91,7 +91,7 @@ class Retelling(Environment):
     thought_words: int | None = setting(
         None,
         Unless(Whole(1)),
-        "How many words thoughts may have at most, in step_back those of each step; None for no "
+        "How many words thoughts may have at most, with step_back for each step; None for no "
         "limit. CogBench has 100 for chain_of_thought and 60 for step_back.",
     )
 
@@ -100,7 +100,7 @@ class Retelling(Environment):
         return self.kinds[0]
 
     def _words(self, labels: Any, observation: Observation) -> Words:
-        """Return the words of a question, as far as the observation has what they tell."""
+        """Return the words of a question, as far as the observation has the values for them."""
         turn = Turn(observation, None, None)
         return {
             name: slot.write(self, labels, turn)
@@ -109,7 +109,7 @@ class Retelling(Environment):
         }
 
     def _outcome_words(self, labels: Any, turn: Turn) -> Words:
-        """Return the words of what was given, and of what it brought."""
+        """Return the words for the answer, and for its outcome."""
         return {name: slot.write(self, labels, turn) for name, slot in self._of_answers.items()}
 
     def _seen(
@@ -117,12 +117,12 @@ class Retelling(Environment):
     ) -> Observation:
         """Return the trial that comes after these turns, from the words of a sentence.
 
-        Fields that no word tells are left out. Raises ValueError for names that are unknown.
+        Fields that no word shows are left out. Raises ValueError for unknown names.
         """
         return self._shown_by(design.labels, filled, {"trial": len(turns)})
 
     def _shown_by(self, labels: Any, filled: Filled, known: Observation) -> Observation:
-        """Return a trial of which something is known, with what the words of a sentence add."""
+        """Return a partly known trial, completed by the words of a sentence."""
         seen = dict(known)
         for name, slot in self._of_questions.items():
             if name in filled and slot.field not in seen:
@@ -130,7 +130,7 @@ class Retelling(Environment):
         return seen
 
     def _brought(self, labels: Any, kind: str, filled: Filled, seen: Observation) -> Turn:
-        """Return a past trial, from the words of its line."""
+        """Return a past trial, given the words of its line."""
         values = {
             slot.field: slot.read(self, labels, filled[name], seen)
             for name, slot in self._of_answers.items()
@@ -143,7 +143,7 @@ class Retelling(Environment):
     def _paid(
         self, labels: Any, kind: str, filled: Filled
     ) -> tuple[float | None, Mapping[str, float]]:
-        """Return the reward, None where none is shown, and the feedback fields of a feedback."""
+        """Return reward (None if hidden) and feedback fields, from the words of a feedback."""
         values = {
             slot.field: slot.read(self, labels, filled[name], {})
             for name, slot in self._of_answers.items()
@@ -152,7 +152,7 @@ class Retelling(Environment):
         return values.pop("reward", None), values
 
     def options(self, labels: Any, observation: Observation) -> list[str]:
-        """Return how the actions are called."""
+        """Return the names of the actions."""
         raise NotImplementedError
 
     def parse(self, labels: Any, text: str, observation: Observation) -> Answer:
@@ -162,7 +162,7 @@ class Retelling(Environment):
         return parse_label(text, options, marked, self.noun, self.marker)
 
     def say(self, labels: Any, choice: Any, observation: Observation) -> str:
-        """Answer as asked."""
+        """Return an answer in the required form."""
         return self._aloud(self.options(labels, observation)[choice])
 
     def _aloud(self, said: str) -> str:
@@ -193,7 +193,7 @@ class Retelling(Environment):
         return Prompt(tuple(messages[:-1]))
 
     def screen(self, labels: Any, observation: Observation) -> Screen:
-        """Return introduction and question; who remembers is shown nothing twice.
+        """Return introduction and question; a person who remembers is shown nothing twice.
 
         Raises
         ------
@@ -212,7 +212,7 @@ class Retelling(Environment):
         return Screen(introduction, self._asks[kind].render(**words), options, (), given)
 
     def outcome_text(self, labels: Any, turn: Turn) -> str:
-        """Return what the trial brought; empty where nothing is paid and the answer was read."""
+        """Return the outcome of the trial in words; "" if there is nothing to show."""
         if not self.feedback and not is_missing(turn):
             return ""
         form = self._said_after[self._kind(turn.observation), is_missing(turn)]
@@ -223,8 +223,8 @@ class Retelling(Environment):
     def read(self, design: Design, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
         """Take a rendered prompt back to turns and observation.
 
-        Past turns told in one prompt lack what their lines do not tell. Raises ValueError if the
-        messages are not a prompt of this environment with these settings.
+        Past turns that are retold in one prompt lack what their lines do not show. Raises
+        ValueError if the messages are not a prompt of this environment with these settings.
         """
         if len(messages) % 2 == 0 or (self.history == "prompt" and len(messages) > 1):
             raise ValueError(
@@ -261,10 +261,10 @@ class Retelling(Environment):
         answer: str = "answer",
         **sizes: object,
     ) -> Mapping[str, Template]:
-        """Load the templates, the shipped ones if there are no others, and return them.
+        """Load the templates of the chosen wording, and return them.
 
-        `introduction`, `question` and `answer` name the templates that open every prompt, that ask,
-        and that say how to answer; `sizes` are filled into the introduction.
+        `introduction`, `question` and `answer` name the templates that open every prompt, ask the
+        question, and say how to answer. `sizes` are filled into the introduction.
         """
         words = load_templates(self.templates, self.shipped)
         for name, template in words.items():
@@ -311,7 +311,7 @@ class Retelling(Environment):
         return words
 
     def _marker_in(self, name: str, answer: str) -> str:
-        """Return what opens the last line of an answer; ValueError if a template does not say."""
+        """Return the text that opens the last line of an answer; ValueError if there is none."""
         marker = marker_of(answer)
         if marker is None:
             raise ValueError(
@@ -322,7 +322,7 @@ class Retelling(Environment):
         return marker
 
     def _limited(self, answer: str) -> str:
-        """Return how to answer, with the limit on thoughts if there is one."""
+        """Return the instruction on how to answer, with the limit on thoughts if there is one."""
         if self.thought_words is None:
             return answer
         if self.reasoning == "none":
@@ -336,7 +336,7 @@ class Retelling(Environment):
         return {} if is_missing(turn) else self._outcome_words(labels, turn)
 
     def _reply(self, labels: Any, turn: Turn) -> str:
-        """Return a past reply as it came; no provider takes an empty one."""
+        """Return a past reply as it came; an empty one is replaced, since no provider takes it."""
         if turn.text.strip():
             return turn.text
         if is_missing(turn):
@@ -352,7 +352,7 @@ class Retelling(Environment):
         )
 
     def _replied(self, labels: Any, observation: Observation, text: str, filled: Filled) -> Turn:
-        """Return a past trial from its reply and the words of the message that followed."""
+        """Return a past trial, given its reply and the words of the message that followed."""
         answer = self.parse(labels, text, observation)
         if answer.choice is None:
             raise ValueError(
@@ -368,12 +368,12 @@ class Retelling(Environment):
         return Turn(observation, answer.action, reward, text, answer.response, feedback)
 
     def _in_question(self, messages: Sequence[Message]) -> dict[str, str]:
-        """Return the words of the question with which a prompt of one kind of trials opens."""
+        """Return the words of the question that opens a prompt, if all trials are of one kind."""
         opening = messages[0].content if messages else ""
         return self._must_read({"past": self._retold[""], "none": self._opening[""]}, opening)[1]
 
     def _names_by(self, placeholder: str, messages: Sequence[Message]) -> dict[str, set[str]]:
-        """Return the options that a prompt names, by the word in a placeholder; "" for none."""
+        """Return the options that a prompt names, by the word in a placeholder; "" if unnamed."""
         first, *later = [m.content for m in messages if m.role == "user"] or [""]
         opening = (*self._retold.values(), *self._opening.values())
         filled = _filled(opening, first)
@@ -409,7 +409,7 @@ def _line(environment: Retelling, labels: str, turn: Turn) -> str:
 
 @lru_cache(maxsize=2**14)  # prompts of one session repeat the earlier ones
 def _filled(forms: tuple[Template, ...], text: str) -> Filled:
-    """Return what fills the placeholders of a text by the first form that it has; {} for none."""
+    """Return the words in a text's placeholders, by the first form that fits; {} if none does."""
     return next((words for form in forms if (words := form.read(text)) is not None), {})
 
 
@@ -419,7 +419,7 @@ def two_names(names: set[str]) -> list[str]:
 
 
 def is_missing(turn: Turn) -> bool:
-    """Say whether nothing was given that could be read."""
+    """Say whether a turn has no answer that could be read."""
     return turn.action is None and turn.response is None
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from .answer import Answer, Outcome, _told, _unreadable, parse_label, parse_number
 from .final_answers import without_thoughts
 
-ROUNDING = 0.005  # by which a number with two decimals may be off
+ROUNDING = 0.005  # largest rounding error of a number with two decimals
 _EXACT = 1e-9
 _MARKS = r"[\s*_`>#\-]*"
 
@@ -54,12 +54,11 @@ def read_lines(
 
 
 def parse_distribution(text: str, labels: Sequence[str], wanted: str, alone: bool = True) -> Answer:
-    """Read probabilities behind labels that must sum to 1; the response is that of `asked`.
+    """Read probabilities after labels, which must sum to 1; the response is that of `wanted`.
 
-    By the rules of `read_lines` and, behind each label, of `parse_number`. A sum that misses 1 by
-    no more than .005 for each label, as numbers that are rounded to two decimals may, is repaired:
-    the response stays as it was given, and the note tells the sum. A sum that misses it by more is
-    malformed.
+    Lines are read by the rules of `read_lines`, and numbers by those of `parse_number`. A sum that
+    differs from 1 by at most .005 for each label, as after rounding to two decimals, is repaired:
+    the response stays as it was given, and the note says the sum. A larger difference is malformed.
     """
     lines = read_lines(text, labels, alone)
     if isinstance(lines, Answer):

@@ -1,9 +1,9 @@
-"""Meetings as the AMI corpus lays them out: for each speaker a file of words with their times.
+"""Meetings in the files of the AMI corpus: for each speaker the words with their times.
 
-In the public manual annotations (NITE XML) lies a folder `words` with files such as
-`ES2002a.A.words.xml`: meeting ES2002a, speaker A. Its elements stand in the order in which they
-were uttered: `w` is a word or, with punc="true", a punctuation mark, with starttime and endtime in
-seconds; `vocalsound`, `disfmarker`, `gap` and others are no words.
+The public manual annotations (NITE XML) have a folder `words` with files such as
+`ES2002a.A.words.xml`: meeting ES2002a, speaker A. The elements of a file stand in the order in
+which they were uttered. `w` is a word or, with punc="true", a punctuation mark; it has starttime
+and endtime in seconds. `vocalsound`, `disfmarker`, `gap` and others are not words.
 
 Source: Carletta et al. 2005, The AMI meeting corpus: A pre-announcement (MLMI).
 """
@@ -25,7 +25,7 @@ LAYOUT = (
 
 @dataclass(frozen=True)
 class Utterance:
-    """What a speaker says without falling silent, from one moment to another, in seconds."""
+    """What a speaker says without falling silent, with its start and end in seconds."""
 
     start: float
     end: float
@@ -34,7 +34,7 @@ class Utterance:
 
 
 def meeting_files(folder: Path) -> dict[str, list[Path]]:
-    """Return the files of words of each meeting in a folder, or in its folder `words`, by name."""
+    """Return the files of words of each meeting, by name, in a folder or in its folder `words`."""
     files = sorted(folder.glob(f"*{ENDING}")) or sorted(folder.glob(f"words/*{ENDING}"))
     meetings: dict[str, list[Path]] = {}
     for file in files:
@@ -43,12 +43,12 @@ def meeting_files(folder: Path) -> dict[str, list[Path]]:
 
 
 def meeting(name: str, files: list[Path]) -> tuple[Utterance, ...]:
-    """Return what is said in a meeting, in the order in which it begins.
+    """Return the utterances of a meeting, ordered by their starts.
 
     Raises
     ------
     ValueError
-        If a file is none of the corpus, by name, or the files have no words.
+        If a file is not of the corpus (the error names it), or the files have no words.
     """
     spoken = [one for file in files for one in _utterances(file)]
     if not spoken:
@@ -93,7 +93,7 @@ def _utterances(file: Path) -> list[Utterance]:
 
 
 def _time(given: str | None, before: float) -> float:
-    """Return a time; that of the word before for the few without one, NaN for what is none."""
+    """Return a time; for the few words without one that of the word before; NaN if unreadable."""
     if given is None:
         return before
     try:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def unknown(kind: str, name: str, names: Iterable[str], where: str = "") -> str:
-    """Say that there is no such name, and which are nearest or, failing that, which exist."""
+    """Return a sentence that a name is unknown, with the nearest names or else all names."""
     known = sorted(names)
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
     hint = f"Nearest: {', '.join(near)}." if near else f"There are: {', '.join(known) or 'none'}."

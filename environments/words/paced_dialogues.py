@@ -1,7 +1,7 @@
-"""Dialogues with pauses whose speakers have rates of their own, drawn for each: words tell little.
+"""Dialogues with pauses, whose speakers' rates are drawn anew: the words reveal little.
 
-A dialogue lasts (words / rate, summed over its two speakers) + pauses. Rates and pauses are told,
-so that how long it took can be reckoned exactly; words, rates or pauses alone do not tell it.
+A dialogue lasts (words / rate, summed over its two speakers) + pauses. Rates and pauses are shown,
+so that the duration can be computed exactly. Words, rates or pauses alone do not reveal it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .transcripts import our_cast, registers
 Columns = dict[str, NDArray[Any]]
 
 SPOKEN = (0.4, 0.95)  # share of the time in which somebody speaks
-RATES = (0.9, 4.5)  # words per second, of both together
+RATES = (0.9, 4.5)  # words per second, mean of both speakers
 FIRST = (0.35, 0.65)  # share of the words that the first speaker says
 _UNEVEN = (0.9, 1.1)  # rate of the first speaker relative to that of both
 _MINUTE = 60.0
@@ -31,16 +31,16 @@ _PAUSE = re.compile(r" \[(\d+)\.(\d)\]$")
 
 @dataclass(frozen=True)
 class Paced:
-    """What is known of a dialogue.
+    """The quantities that make up a dialogue.
 
     Parameters
     ----------
-    speakers : positions of the two in our cast, who speaks first at first
+    speakers : positions of the two in our cast; the one who speaks first comes first
     words : how many words each says
     rates : words per minute of each
-    tenths : of a second, of all pauses together
+    tenths : all pauses together, in tenths of a second
     register : position in `registers()`
-    number : from which sentences and the division of the pauses are drawn
+    number : the number from which sentences and the division of the pauses are drawn
     """
 
     speakers: tuple[int, int]
@@ -78,9 +78,9 @@ def seconds(
     Parameters
     ----------
     words, rates
-        Of both speakers, words and words per minute.
+        Words and words per minute of both speakers.
     tenths
-        Of a second, of all pauses.
+        All pauses, in tenths of a second.
     """
     spoken = [
         np.asarray(n) * _MINUTE / np.asarray(rate) for n, rate in zip(words, rates, strict=True)
@@ -89,7 +89,7 @@ def seconds(
 
 
 def seconds_in(lines: Sequence[str]) -> float:
-    """Return how long a dialogue takes that is shown in lines; ValueError if they are none."""
+    """Return how long a dialogue in lines takes, in seconds; ValueError if it is no dialogue."""
     head = _HEAD.fullmatch(lines[0])
     if head is None:
         raise ValueError(
@@ -115,21 +115,22 @@ def paced(
     total: NDArray[np.float64],
     uniforms: NDArray[np.float64],
 ) -> Columns:
-    """Divide times into words, rates and pauses.
+    """Divide durations into words, rates and pauses.
 
-    The number of words is drawn first, its logarithm even between what every duration of a window
-    can hold; then in which share of the time somebody speaks, within what the rates allow.
+    The number of words is drawn first; its logarithm is even over the range that every duration of
+    a window can hold. Then the share of the time in which somebody speaks is drawn, within what the
+    rates allow.
 
     Parameters
     ----------
     targets
-        Durations wanted, s, [N, windows, items].
+        Wanted durations, s, [N, windows, items].
     ends
         Lowest and highest duration of each window, [windows, 2].
     total
-        Uniform numbers that decide on the words, as targets.
+        Uniform numbers that decide on the words, in the shape of targets.
     uniforms
-        Others, [N, windows, 4, items].
+        Further uniform numbers, [N, windows, 4, items].
 
     Returns
     -------

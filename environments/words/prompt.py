@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 Role = Literal["system", "user", "assistant"]
 
-# What the setting of an experiment's words says.
+# This is the help for the setting of an experiment's words.
 OTHER_WORDS = (
     'Other words: "paraphrase_2" or "paraphrase_3", which ship, or a TOML file of your own; None '
     "for the first wording."
@@ -33,7 +33,7 @@ class Message:
     images: tuple[bytes, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check that images come from the user, whose alone providers take."""
+        """Check that images come from the user, since providers accept no others."""
         if self.images and self.role != "user":
             raise ValueError(f"Images belong to messages of the user; got some of {self.role!r}.")
 
@@ -61,7 +61,7 @@ class Prompt:
         return hashlib.sha256(json.dumps([shown, pictures]).encode()).hexdigest()
 
     def behind(self, system: str | None) -> Prompt:
-        """Return the prompt behind a system message; None for none."""
+        """Return the prompt with a system message in front; unchanged for None."""
         if system is None:
             return self
         return Prompt((Message("system", system), *self.messages))
@@ -74,12 +74,12 @@ class Prompt:
 
 @dataclass(frozen=True)
 class Template:
-    """Wording with {placeholders}, that can be filled in and read back."""
+    """A text with {placeholders} that can be filled in and read back."""
 
     text: str
 
     def __post_init__(self) -> None:
-        """Check that what is filled in can be distinguished again."""
+        """Check that neighbouring placeholders can be told apart when the text is read back."""
         touching = re.search(r"\{[a-z_]+\}\{[a-z_]+\}", self.text)
         if touching:
             raise ValueError(
@@ -88,12 +88,12 @@ class Template:
 
     @cached_property
     def _parts(self) -> list[str]:
-        """The text, cut at the placeholders, whose names stand at the odd positions."""
+        """The text, cut at the placeholders; their names stand at the odd positions."""
         return _PLACEHOLDER.split(self.text)
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The placeholders."""
+        """The names of the placeholders."""
         return frozenset(self._parts[1::2])
 
     def render(self, **values: object) -> str:
@@ -126,7 +126,7 @@ class Template:
         return re.compile(pattern, re.DOTALL)
 
     def read(self, text: str) -> dict[str, str] | None:
-        """Return what stands in the placeholders, or None if the text is not of this form."""
+        """Return the texts in the placeholders, or None if a text does not have this form."""
         match = self._pattern.fullmatch(text)
         return match.groupdict() if match else None
 
@@ -144,7 +144,7 @@ def paraphrases_of(shipped: Path) -> Mapping[str, Mapping[str, str]]:
 
 
 def texts_of(templates: str | Path | None, shipped: Path) -> Mapping[str, Any]:
-    """Return the templates of a wording: the shipped one, a paraphrase of it, or a file's own.
+    """Return the templates of a wording: the shipped one, a paraphrase of it, or a user's file.
 
     Raises
     ------
@@ -174,14 +174,13 @@ def texts_of(templates: str | Path | None, shipped: Path) -> Mapping[str, Any]:
 def load_templates(file: str | Path | None, shipped: Path) -> dict[str, Template]:
     """Read templates from a TOML file of strings.
 
-    Other wordings tell the same as the shipped one: they have the same templates, and each uses
-    the same placeholders.
+    All wordings say the same: they have the same templates, and each template has the same
+    placeholders.
 
     Parameters
     ----------
     file
-        The file; or the name of a paraphrase of the shipped one ("paraphrase_2"), or None for
-        that itself.
+        The file; or the name of a paraphrase ("paraphrase_2"); or None for the shipped wording.
     shipped
         The file that ships with the experiment.
 
@@ -215,7 +214,7 @@ def load_templates(file: str | Path | None, shipped: Path) -> dict[str, Template
 
 
 def _templates_of(file: str | Path | None, shipped: Path) -> dict[str, Template]:
-    """Return the templates of a wording; ValueError if one is no string."""
+    """Return the templates of a wording; ValueError if one is not a string."""
     templates = {}
     for name, text in texts_of(file, shipped).items():
         if not isinstance(text, str):

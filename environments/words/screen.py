@@ -12,12 +12,12 @@ class Screen:
 
     Parameters
     ----------
-    introduction : what the experiment is about; the same in all of a session, or nearly so
-    question : what is asked
-    options : how the actions are called, in their order; empty where a number alone is asked for
+    introduction : what the experiment is about; nearly the same throughout a session
+    question : the question
+    options : the names of the actions, in their order; empty if only a number is asked for
     images : PNG bytes, shown before the question
     asks : "action", "response" or "both"
-    numbers : where one answer holds the numbers of several trials, which sum to 1, what each is of
+    numbers : what each number stands for, if one answer holds several numbers that sum to 1
     """
 
     introduction: str
@@ -29,7 +29,7 @@ class Screen:
 
     @property
     def order(self) -> tuple[int, ...]:
-        """The actions in the order in which the question names them; as they are, where not."""
+        """The actions in the order in which the question names them, or else in their own order."""
         places = [_place(option, self.question) for option in self.options]
         actions = range(len(places))
         if None in places or len(set(places)) < len(places):

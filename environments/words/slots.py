@@ -1,4 +1,4 @@
-"""What fills the placeholders of sentences: said once, written from it and read back by it."""
+"""Slots fill the placeholders of sentences: each writes a value and reads it back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ANSWERS = ("action", "response", "reward")
 
 @dataclass(frozen=True)
 class Slot:
-    """A number that a placeholder shows as it is; "nothing" where there is none.
+    """A number that a placeholder shows as it is; "nothing" if there is none.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class Slot:
     field: str
 
     def write(self, environment: Retelling, labels: Any, turn: Turn) -> object:
-        """Return the word for a trial and what was given on it."""
+        """Return the word for a trial and its answer."""
         value = value_in(turn, self.field)
         return "nothing" if value is None else decimal(value)
 
@@ -39,7 +39,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Count(Slot):
-    """A field that words count from 1."""
+    """A field that is counted from 1 in words."""
 
     def write(self, environment: Retelling, labels: Any, turn: Turn) -> object:
         return int(turn.observation[self.field]) + 1
@@ -70,11 +70,11 @@ class Label(Slot):
 
 @dataclass(frozen=True)
 class Option(Slot):
-    """The name of an option: of the action, or of the one a field says.
+    """The name of an option: of the action, or of the option that a field names.
 
     Parameters
     ----------
-    shift : how many options further it is; after the last the first follows
+    shift : how many options further to go; after the last comes the first
     """
 
     shift: int = 0
@@ -90,14 +90,14 @@ class Option(Slot):
 
 
 def value_in(turn: Turn, field: str) -> float | None:
-    """Return what a field, an answer or a reward was; None where there is none."""
+    """Return the value of a field, an answer or a reward; None if there is none."""
     known: Mapping[str, Any] = turn.known
     value: float | None = getattr(turn, field) if field in ANSWERS else known[field]
     return value
 
 
 def position_of(name: str, names: Sequence[str]) -> int:
-    """Return the position of a name that a prompt tells."""
+    """Return the position of a name that a prompt uses."""
     if name not in names:
         raise ValueError(
             f"The prompt names {name!r} where the session has {', '.join(names)}. "
@@ -107,7 +107,7 @@ def position_of(name: str, names: Sequence[str]) -> int:
 
 
 def number_in(text: str) -> float:
-    """Return a number that a prompt tells."""
+    """Return the number that a text of a prompt stands for."""
     try:
         return float(text)
     except ValueError:

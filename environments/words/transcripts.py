@@ -1,4 +1,4 @@
-"""Dialogues whose length in time is known: composed from a cast of speakers, or from recordings."""
+"""Dialogues of known duration: composed from a cast of speakers, or taken from recordings."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ FORMAT = (
     "A transcript is a .txt file (UTF-8) with one utterance per line, in the order in which they "
     "begin: start and end in seconds, the speaker's name and the words, with tabs between them"
 )
-_PER_TURN = 14  # words that a turn has on average
+_PER_TURN = 14  # words of a turn, on average
 _SECONDS = 2  # decimals of a duration
-_SHORTEST = 1.0  # s, of an excerpt
+_SHORTEST = 1.0  # s, the shortest excerpt
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Cast:
     ----------
     names : the speakers
     rates : their rates, words per second
-    sentence : for each place in a sentence the parts that may stand there
+    sentence : for each position in a sentence, the parts that may stand there
     remarks : remarks of each number of words, from 1 on
     """
 
@@ -64,7 +64,7 @@ class Cast:
         second: NDArray[np.int64],
         share: NDArray[np.float64],
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        """Divide times between two speakers; all arrays have the same shape.
+        """Divide durations between two speakers; all arrays have the same shape.
 
         Parameters
         ----------
@@ -73,12 +73,12 @@ class Cast:
         first, second
             Positions of its speakers in the cast.
         share
-            About which share of the time the first one speaks.
+            The share of the time that the first one should speak, roughly.
 
         Returns
         -------
         words of the first speaker, words of the second, seconds
-            Of the divisions near that share the one whose duration is nearest.
+            Among the divisions near that share, the one whose duration is nearest.
         """
         rates = np.array(self.rates)
         one, other = rates[first][..., None], rates[second][..., None]
@@ -88,7 +88,7 @@ class Cast:
         best = np.argmin(np.abs(ones / one + others / other - seconds[..., None]), axis=-1)
         best = best[..., None]
         chosen, rest = (np.take_along_axis(n, best, axis=-1)[..., 0] for n in (ones, others))
-        # Summed in the order of the cast, as `seconds` does.
+        # The sum is taken in the order of the cast, as in `seconds`.
         low_first = first <= second
         a = np.where(low_first, chosen, rest) / rates[np.minimum(first, second)]
         b = np.where(low_first, rest, chosen) / rates[np.maximum(first, second)]
@@ -98,7 +98,7 @@ class Cast:
     def dialogue(self, first: int, second: int, words: tuple[int, int], number: int) -> list[Line]:
         """Compose a dialogue of two speakers with these numbers of words.
 
-        What they say is drawn from the number: the same one gives the same dialogue.
+        Their sentences are drawn from the number; the same number gives the same dialogue.
         """
         rng = session_stream(number, *words)
         n_turns = max(min(round(sum(words) / _PER_TURN / 2), *words), 1)
@@ -111,7 +111,7 @@ class Cast:
         ]
 
     def _turns(self, words: int, n_turns: int, rng: np.random.Generator) -> list[str]:
-        """Divide words among turns, unevenly, and fill each with sentences."""
+        """Divide words among turns, unevenly, and fill each turn with sentences."""
         cuts = 1 + np.sort(rng.permutation(words - 1)[: n_turns - 1])
         return [self._turn(int(n), rng) for n in np.diff([0, *cuts, words])]
 
@@ -169,13 +169,13 @@ def our_cast(register: str = "office") -> Cast:
 class Recordings:
     """Transcripts of recorded dialogues, whose excerpts have known durations.
 
-    An excerpt is a run of utterances of one transcript; it lasts from the start of its first one
-    to the end of the one that ends last.
+    An excerpt is a run of utterances of one transcript. It lasts from the start of its first
+    utterance to the end of the one that ends last.
 
     Parameters
     ----------
     files : the utterances of each transcript
-    shortest, longest : durations that are wanted, s; excerpts beyond them are left aside
+    shortest, longest : wanted durations, s; excerpts outside this range are left out
     """
 
     files: tuple[tuple[Utterance, ...], ...]
@@ -204,21 +204,21 @@ class Recordings:
     def nearest(
         self, seconds: NDArray[np.float64], uniforms: NDArray[np.float64], among: int
     ) -> NDArray[np.int64]:
-        """Draw excerpts, each evenly among the `among` whose durations are nearest."""
+        """Draw excerpts, each evenly from the `among` excerpts whose durations are nearest."""
         durations, _ = self.excerpts
         among = min(among, len(durations))
         low = np.searchsorted(durations, seconds) - among // 2
         return np.asarray(low.clip(0, len(durations) - among) + (uniforms * among).astype(np.int64))
 
     def lines(self, excerpt: int) -> list[Line]:
-        """Return what is said in an excerpt."""
+        """Return the lines of an excerpt."""
         f, first, last = self.excerpts[1][excerpt]
         return [(u.speaker, u.words) for u in self.files[f][first : last + 1]]
 
     def seconds(self, lines: Sequence[Line]) -> float:
-        """Return how long an excerpt takes that is shown in words.
+        """Return how long an excerpt takes, given its words.
 
-        Raises ValueError if no transcript has it, or several have, with different durations.
+        Raises ValueError if no transcript has it, or several have it with different durations.
         """
         lengths = set()
         for f, first in self._places.get(lines[0], ()):
@@ -245,15 +245,15 @@ class Recordings:
 def load_recordings(folder: str, shortest: float, longest: float) -> Recordings:
     """Read the transcripts of a folder: one line per utterance, START, END, SPEAKER, WORDS.
 
-    Start and end are in seconds; tabs stand between the four; lines that are blank or begin with
-    # do not count. Utterances may overlap, but begin in order.
+    Start and end are in seconds; tabs separate the four. Lines that are blank or begin with # do
+    not count. Utterances may overlap, but begin in order.
 
-    A folder without such files may hold meetings as the AMI corpus lays them out, see `meetings`.
+    A folder without such files may hold meetings in the files of the AMI corpus; see `meetings`.
 
     Raises
     ------
     ValueError
-        If the folder or its transcripts cannot be read, naming file and line.
+        If the folder or its transcripts cannot be read. The error names file and line.
     """
     path = Path(folder)
     if not path.is_dir():
