@@ -1,8 +1,9 @@
 """Build the documentation: `python docs/build.py [FOLDER]` (`site` by default).
 
-Zensical reads the settings of `mkdocs.yml` and runs no code of ours, so the generated parts of the
-pages (`docs/reference.py`) are filled in first, in a separate folder, beside the package. The site needs no server and no network: pages, pictures and the search open from the
-folder. Any warning ends the build.
+Zensical reads the settings of `mkdocs.yml` and runs no code of ours. The generated parts of the
+pages (`docs/reference.py`) are therefore filled in first, in a separate folder beside the package.
+The site needs no server and no network: pages, pictures and the search open from the folder. Any
+warning ends the build.
 """
 
 from __future__ import annotations

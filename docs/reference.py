@@ -20,10 +20,9 @@ from pathlib import Path
 from typing import Any, get_args, get_origin
 
 from gallery import gallery, stored_gates, told_prior, with_error
-from typer.models import ArgumentInfo
+from typer.models import ArgumentInfo, Context
 
 ROOT = Path(__file__).resolve().parent.parent
-FLOORS = ("environments", "agents", "inference", "llm_adapters", "validation")
 REGISTRIES = {"ENVIRONMENTS": "Experiments", "AGENTS": "Models", "MEASURES": "Measures"}
 NAMES = re.compile(r"<!-- names of (\w+) -->")
 COMMANDS = "<!-- the commands -->"
@@ -49,21 +48,36 @@ def _names(floor: str) -> Iterator[str]:
     """Write an entry for each public name of a package, those of its registries last."""
     package = import_module(f"knownminds.{floor}")
     listed = {r: getattr(package, r) for r in REGISTRIES if hasattr(package, r)}
-    where = {name: _path(floor, name, getattr(package, name)) for name in package.__all__}
-    members = [id(value) for values in listed.values() for value in values.values()]
-    for name in sorted(where, key=str.casefold):
+    members = {id(value) for values in listed.values() for value in values.values()}
+    for name in sorted(package.__all__, key=str.casefold):
         if name not in listed and id(getattr(package, name)) not in members:
-            yield f"\n::: {where[name]}\n"
+            yield f"\n::: {_path(floor, name, getattr(package, name))}\n"
     for registry, values in listed.items():
         yield f"\n## {REGISTRIES[registry]}\n\nListed in `{registry}`.\n"
-        named = {id(getattr(package, name)): path for name, path in where.items()}
+        public = {id(getattr(package, name)): name for name in package.__all__}
         for value in values.values():
-            entry = named.get(id(value), _path(floor, type(value).__name__, type(value)))
-            yield f"\n::: {entry}\n    options:\n      members: false\n"
+            name = public.get(id(value))
+            one = value if name else type(value)
+            name = name or one.__name__
+            if isinstance(one, type) and not _has_source(one):
+                yield f"\n### `{name}`\n\n{inspect.getdoc(one)}\n"
+            else:
+                yield f"\n::: {_path(floor, name, one)}\n    options:\n      members: false\n"
+
+
+def _has_source(kind: type) -> bool:
+    """Tell whether a class statement makes this class, so that the site generator finds it."""
+    try:
+        inspect.getsource(kind)
+    except OSError:
+        return False
+    return True
 
 
 def _path(floor: str, name: str, value: Any) -> str:
-    return f"{getattr(value, '__module__', f'knownminds.{floor}')}.{name}"
+    """Return where a name is defined; an alias of a type is found where it is public."""
+    module = getattr(value, "__module__", None) or ""
+    return f"{module if module.startswith('knownminds.') else f'knownminds.{floor}'}.{name}"
 
 
 def _tables(name: str) -> Iterator[str]:
@@ -144,7 +158,11 @@ def _commands() -> Iterator[str]:
         c.name or c.callback.__name__: c.callback for c in app.registered_commands if c.callback
     }
     for name, function in sorted(functions.items()):
-        parameters = inspect.signature(function, eval_str=True).parameters.values()
+        parameters = [
+            parameter
+            for parameter in inspect.signature(function, eval_str=True).parameters.values()
+            if parameter.annotation is not Context
+        ]
         arguments = [p for p in parameters if isinstance(_info(p), ArgumentInfo)]
         options = [p for p in parameters if p not in arguments]
         words = " ".join(_placeholder(p) for p in arguments)

@@ -3,6 +3,7 @@
 import ast
 import re
 import shlex
+import sys
 
 import pytest
 import typer
@@ -15,6 +16,7 @@ from knownminds.validation.cli import app
 from knownminds.validation.studies import AUDITS
 
 README = ROOT / "README.md"
+REGISTRIES = {"environment": ENVIRONMENTS, "model": AGENTS, "measure": MEASURES}
 GROUP = typer.main.get_command(app)
 of_each_page = pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: page.stem)
 
@@ -94,3 +96,36 @@ def test_a_command_that_does_not_exist_is_noticed(line, name):
 def test_what_a_page_links_to_is_there(page):
     links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8"))
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_all_pages_are_laid_out(tmp_path, monkeypatch):
+    """Every generated part is there: commands, members, columns, and names that have a source."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    before = {*sys.modules}
+    from build import lay_out
+
+    lay_out(tmp_path)
+    for name in {*sys.modules} - before:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(ROOT / "docs")):
+            del sys.modules[name]
+    pages = {
+        str(page.relative_to(tmp_path / "docs")): page.read_text(encoding="utf-8")
+        for page in (tmp_path / "docs").rglob("*.md")
+    }
+    assert {*pages} == {str(page.relative_to(ROOT / "docs")) for page in PAGES}
+    for command in GROUP.commands:
+        assert f"\n## {command}\n" in pages["reference/command-line.md"]
+    gallery = pages["gallery.md"]
+    for kind, members in REGISTRIES.items():
+        for name, member in members.items():
+            assert gallery.count(f"{{#{kind}-{name}}}") == 1
+            assert member.summary in gallery
+    links = set(re.findall(r"\]\(#([^)]+)\)", gallery))
+    assert links <= set(re.findall(r"\{#([^}]+)\}", gallery))
+    assert (tmp_path / "package" / "knownminds" / "agents" / "__init__.py").is_file()
+    for name in re.findall(r"^::: (.+)$", "\n".join(pages.values()), re.MULTILINE):
+        module, _, defined = name.rpartition(".")
+        file = (tmp_path / "package").joinpath(*module.split("."))
+        file = file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
+        stands = rf"^(class |(async )?def )?{defined}\b|\b{defined}$"
+        assert re.search(stands, file.read_text(encoding="utf-8"), re.MULTILINE), name

@@ -1,11 +1,12 @@
 """What the packages promise as a whole: layers, light imports, a complete wheel."""
 
 import ast
-import fnmatch
 import importlib
+import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
 from importlib.metadata import version
 from pathlib import Path
 
@@ -95,16 +96,35 @@ def test_the_package_has_its_version_and_its_verbs():
     assert all(getattr(knownminds, verb).__name__ == verb for verb in knownminds.VERBS)
 
 
-def test_the_wheel_lists_every_folder_and_every_data_file():
-    setup = SETTINGS["tool"]["setuptools"]
-    code = {file.parent.relative_to(ROOT) for floor in BELOW for file in modules(ROOT / floor)}
-    assert {*setup["packages"]} == {
-        "knownminds", *(".".join(("knownminds", *folder.parts)) for folder in code)
-    }  # fmt: skip
-    for folder in code:
-        for file in (ROOT / folder).iterdir():
-            listed = any(fnmatch.fnmatch(file.name, p) for p in setup["package-data"]["*"])
-            assert file.is_dir() or file.suffix == ".py" or listed, file
+def test_the_wheel_holds_every_file_of_the_package_and_no_other(tmp_path):
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split("\0")
+    for name in filter(None, listed):
+        if (ROOT / name).exists():
+            copy = tmp_path / "tree" / name
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, copy, follow_symlinks=False)
+    build = "import sys\nfrom setuptools.build_meta import build_wheel\nbuild_wheel(sys.argv[1])"
+    words = [sys.executable, "-c", build, str(tmp_path)]
+    subprocess.run(words, cwd=tmp_path / "tree", capture_output=True, text=True, check=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    floors = {f"knownminds/{name}" for name in listed if name.partition("/")[0] in BELOW}
+    own = {name for name in listed if name.startswith("knownminds/")}
+    assert held == floors | own - {f"knownminds/{floor}" for floor in BELOW}
+
+
+def test_a_checkout_without_links_says_what_it_needs(tmp_path):
+    folder = tmp_path / "knownminds"
+    folder.mkdir()
+    shutil.copy(ROOT / "knownminds" / "__init__.py", folder)
+    for floor in BELOW:  # so git writes a link where it may not make links
+        (folder / floor).write_text(f"../{floor}")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import knownminds"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "core.symlinks" in done.stderr
 
 
 def test_the_bare_name_of_a_floor_is_refused_with_the_right_one():
