@@ -12,7 +12,7 @@ from played import played
 from knownminds.environments import Trials
 from knownminds.environments.formats.psych_ds import write_psych_ds
 
-# What npm has put here; see .ci/run. Its validator is psychds-validator, where the registry has
+# What npm has put here; see .ci/release. Its validator is psychds-validator, where the registry has
 # it; jsonld and csv-parse are what that one reads metadata and data with.
 MODULES = Path(__file__).parents[2] / ".psych-ds" / "node_modules"
 SPOKEN = 'Said "K",\nthen <none> \u00e9'
@@ -42,7 +42,7 @@ def asked_of_node(code, package, folder):
     if shutil.which("node") is None:
         pytest.skip("node is not installed")
     if not (MODULES / package).is_dir():
-        pytest.skip(f"{package} is not installed in .psych-ds; see .ci/run")
+        pytest.skip(f"{package} is not installed in .psych-ds; see .ci/release")
     run = subprocess.run(
         ["node", "-e", code, str(MODULES), str(folder)],
         capture_output=True,
