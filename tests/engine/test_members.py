@@ -1,7 +1,6 @@
 """Members of a user's own files: known to every command, to workers, and to the report later."""
 
 import importlib.metadata
-import json
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from knownminds.inference import MEASURES
 from knownminds.llm_adapters import ADAPTERS
 from knownminds.validation.cli import main, plugins
 from knownminds.validation.engine import members
+from knownminds.validation.engine.study import Cell, Study, claim, read_study
 
 # The kernels are those of a shipped model, so that nothing has to be compiled.
 FILE = '''
@@ -34,6 +34,7 @@ def nobody_else(monkeypatch, tmp_path):
     tables = (AGENTS, ENVIRONMENTS, MEASURES, ADAPTERS)
     before, loaded = [dict(table) for table in tables], set(sys.modules)
     monkeypatch.setattr(members, "_files", [])
+    monkeypatch.setattr(members, "_as_loaded", {})
     monkeypatch.chdir(tmp_path)
     yield
     for name in set(sys.modules) - loaded:
@@ -76,15 +77,74 @@ def test_two_workers_and_the_report_after_a_restart_know_a_model_of_a_users_file
     assert "was made with --plugin" in capsys.readouterr().err
 
 
-def test_a_study_that_goes_on_with_an_edited_file_says_so(tmp_path, capsys, monkeypatch):
-    plugin = written(tmp_path, "edited_model", "EditedModel")
-    asked = [*COMMAND, "24", "--model", "edited_model", "--plugin", plugin, "--out", "study"]
-    assert run(*asked) == 0
-    Path(plugin).write_text(Path(plugin).read_text() + "# edited\n")
-    capsys.readouterr()
-    assert run(*asked) == 0
-    assert "different versions of edited_model.py;" in capsys.readouterr().out
-    assert len(json.loads(Path("study/study.json").read_text())["versions"]) == 2
+def test_a_study_does_not_go_on_once_the_code_of_its_members_was_edited(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    plugin, rates = Path(written(tmp_path, "edited_model", "EditedModel")), tmp_path / "rates.py"
+    plugin.write_text(f"from rates import RATE\n{plugin.read_text()}")
+    rates.write_text("RATE = 1\n")
+    other = Path(written(tmp_path, "other_model", "OtherModel"))
+    study = Study("recover", (Cell("instrumental_learning", {}, "edited_model"),))
+
+    def claimed_anew():
+        """Claim the folder of the study as a new process does."""
+        for name in {"edited_model", "other_model", "rates"} & set(sys.modules):
+            AGENTS.pop(name, None)
+            del sys.modules[name]
+        members._files.clear()
+        members._as_loaded.clear()
+        for file in (plugin, other):
+            members.load_file(file)
+        claim(study, tmp_path / "study")
+
+    (tmp_path / "study").mkdir()
+    claimed_anew()
+    for file in (plugin, rates):
+        text = file.read_text()
+        file.write_text(f"{text}# edited\n")
+        with pytest.raises(ValueError, match=f"before {file.stem} was edited"):
+            claimed_anew()
+        with pytest.raises(ValueError, match=f"before {file.stem} was edited"):
+            read_study(tmp_path / "study")
+        file.write_text(text)
+    other.write_text(f"{other.read_text()}# edited\n")
+    claimed_anew()
+    # What runs is no longer what stands in the file.
+    plugin.write_text(f"{plugin.read_text()}# edited\n")
+    with pytest.raises(ValueError, match=r"edited_model\.py was edited since it was loaded"):
+        read_study(tmp_path / "study")
+
+
+MEASURE = """
+from knownminds.inference import SessionMeasure
+
+@SessionMeasure.declared(
+    name="liking", summary="", source="", environments=("instrumental_learning",),
+    violator="rescorla_wagner", columns=("action",), reason="none",
+)
+def liking(rows):
+    return rows.mean(rows["action"])
+"""
+
+
+def test_code_is_that_of_the_members_that_are_named_of_a_measure_too(tmp_path):
+    (tmp_path / "of_measure.py").write_text(MEASURE)
+    members.load_file(tmp_path / "of_measure.py")
+    assert list(members.code_of({"effect": ["liking=0.1"]})) == ["of_measure"]
+    assert members.code_of("rescorla_wagner and likings") == {}
+
+
+def test_code_of_a_notebook_is_that_of_its_methods(monkeypatch):
+    def registered(number):
+        """Write down a class as a cell does: its code lies in no file."""
+        space = {"__name__": "__main__", "Model": Model, "positive": positive}
+        lines = ("class Cell(Model):", "    '.'", "    b = positive('b')",
+                 "    def respond(self, trial):", f"        return {number} * self.b")  # fmt: skip
+        exec("\n".join(lines), space)
+        members.register(space["Cell"])
+        return members.code_of(["cell"])
+
+    monkeypatch.delattr(sys.modules["__main__"], "__file__", raising=False)
+    assert registered(1) == registered(1) != registered(2)
 
 
 def test_a_list_in_the_folder_is_read(tmp_path, capsys):

@@ -50,7 +50,7 @@ def load_all(files: Sequence[str]) -> None:
             if group == "adapters":
                 ADAPTERS[point.name] = member
             else:
-                register(member)
+                register(member, point.module)
     for file in listed:
         module = load_file(file)
         for value in vars(module).values():

@@ -21,6 +21,7 @@ from knownminds.environments.record.folders import writable
 from .members import Guests
 from .question import Running
 from .study import Batch, Rows, Study, claim, versions
+from .workers import deaf_children, processes
 
 SAME_FAILURE = 3  # so many batches failing alike at the start end the study
 WORTH_PROCESSES = 8.0  # seconds of remaining work that pay for starting processes
@@ -29,7 +30,6 @@ WORTH_PROCESSES = 8.0  # seconds of remaining work that pay for starting process
 FAILURES = (ArithmeticError, ValueError, RuntimeError)
 
 Work = Callable[[Study, Batch, int | None], pd.DataFrame]
-BACKENDS = {"processes": "loky", "threads": "threading"}  # by their names in joblib
 Answer = TypeVar("Answer")
 
 
@@ -164,7 +164,8 @@ def _outcomes(
     with _backend(how, workers):
         parallel = Parallel(return_as="generator_unordered", batch_size=1)
         tasks = (delayed(_finish_there)(guests, study, work, batch) for batch in todo)
-        outcomes: Generator[_Outcome, None, None] = parallel(tasks)
+        with deaf_children():
+            outcomes: Generator[_Outcome, None, None] = parallel(tasks)
         try:
             for outcome in outcomes:  # noqa: UP028 - `yield from` would close them, and warn
                 yield outcome
@@ -177,11 +178,10 @@ def _outcomes(
 
 @contextmanager
 def _backend(how: Running, workers: int | None) -> Iterator[None]:
-    """Choose where joblib computes; each worker has one thread."""
+    """Choose where joblib computes."""
     if how.backend != "dask":
-        backend = how.backend or "processes"
-        inner = {"inner_max_num_threads": 1} if backend == "processes" else {}
-        with parallel_config(BACKENDS[backend], n_jobs=workers, **inner):
+        threads = how.backend == "threads"
+        with parallel_config("threading", n_jobs=workers) if threads else processes(workers):
             yield
         return
     try:

@@ -1,20 +1,24 @@
 """Members from elsewhere: models, experiments and measures of a user.
 
 They reach worker processes with each piece of work, and the report of a study by the list of files
-in its folder.
+in its folder. What a study computed is that of the code of its members: their files, and those of
+the user's files that they import, have a digest each.
 """
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib.util
 import inspect
+import json
 import os
+import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from knownminds.agents import AGENTS, Model
@@ -30,6 +34,8 @@ TABLES: dict[type, tuple[str, dict[str, Any]]] = {
 _files: list[Path] = []
 _SHIPPED = tuple(member for _, table in TABLES.values() for member in table.values())
 _OF_FILES: list[Any] = []  # members that the files hold
+_modules: dict[tuple[str, str], str] = {}  # in which a member is written, by its list and name
+_as_loaded: dict[Path, str] = {}  # the digest of each file of the user's when it was first seen
 
 
 @dataclass(frozen=True)
@@ -41,16 +47,19 @@ class Guests:
 
     files: tuple[str, ...]
     members: tuple[Any, ...]
+    digests: Mapping[Path, str]
 
     @classmethod
     def here(cls) -> Guests:
         """Collect what a process that knows what is shipped lacks of the members of this one."""
         members = (member for _, table in TABLES.values() for member in table.values())
         known = {id(member) for member in (*_SHIPPED, *_OF_FILES)}
-        return cls(tuple(loaded_files()), tuple(m for m in members if id(m) not in known))
+        others = tuple(m for m in members if id(m) not in known)
+        return cls(tuple(loaded_files()), others, dict(_as_loaded))
 
     def welcome(self) -> None:
-        """Make them known to this process."""
+        """Make them known to this process; ValueError if a file was edited since."""
+        _as_loaded.update(self.digests)
         for file in self.files:
             load_file(file)
         for member in self.members:
@@ -61,8 +70,10 @@ def _class_of(member: Any) -> type:
     return member if isinstance(member, type) else type(member)
 
 
-def register(member: Any) -> None:
+def register(member: Any, module: str = "") -> None:
     """Put a model or experiment (classes) or a measure (an instance) on its list.
+
+    `module` is where it is written, if that is not the module of its class.
 
     Raises
     ------
@@ -82,6 +93,7 @@ def register(member: Any) -> None:
                 "Give yours another name."
             )
     table[name] = member
+    _modules[what, name] = module or kind.__module__
 
 
 def load_file(file: str | Path) -> ModuleType:
@@ -99,10 +111,11 @@ def load_file(file: str | Path) -> ModuleType:
     if module is None or Path(getattr(module, "__file__", None) or "").resolve() != path:
         module = _imported(path)
     for member in members_of(module):
-        register(member)
+        register(member, module.__name__)
         _OF_FILES.append(member)
     if path not in _files:
         _files.append(path)
+    _digests_from(module.__name__)
     return module
 
 
@@ -146,8 +159,8 @@ def loaded_files() -> list[str]:
 
 
 def file_versions() -> dict[str, str]:
-    """Return the beginning of the SHA-256 of each file that was loaded, by its name."""
-    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest()[:12] for file in _files}
+    """Return the digest of each file that was loaded, by its name."""
+    return {file.name: _digest(file.read_bytes()) for file in _files}
 
 
 def load_listed(names: Sequence[str], folder: str | os.PathLike[str]) -> None:
@@ -168,3 +181,98 @@ def load_listed(names: Sequence[str], folder: str | os.PathLike[str]) -> None:
                 "Say where it is: --plugin FILE."
             )
         load_file(file)
+
+
+def code_of(content: Any) -> dict[str, str]:
+    """Return the digests of the code of all members from elsewhere that a content names, by module.
+
+    That are the files of a member's class and its bases, and what they import of the user's. A
+    class of a notebook has a digest of its own, by its name. Data that a file reads have none.
+
+    Raises
+    ------
+    ValueError
+        If a file was edited since it was loaded.
+    """
+    words = set(re.findall(r"\w+", json.dumps(content, default=str)))
+    digests: dict[str, str] = {}
+    for what, table in TABLES.values():
+        for name in words & set(table):
+            kinds = _class_of(table[name]).__mro__[:-1]
+            for module in {_modules.get((what, name), ""), *(kind.__module__ for kind in kinds)}:
+                digests |= _digests_from(module)
+            for kind in kinds if "__main__" not in digests else ():
+                if kind.__module__ == "__main__":  # of a notebook, which is no file
+                    digests[kind.__qualname__] = _digest("\n".join(_told(kind)).encode())
+    return dict(sorted(digests.items()))
+
+
+def _digest(content: bytes) -> str:
+    """Return the beginning of the SHA-256."""
+    return hashlib.sha256(content).hexdigest()[:12]
+
+
+def _digests_from(module: str) -> dict[str, str]:
+    """Return the digests of a module and of all modules of the user's that it imports, by name."""
+    digests, names = {}, [module]
+    while names:
+        name = names.pop()
+        file = _file_of(name, within=module)
+        if file is None or name in digests:
+            continue
+        content = file.read_bytes()
+        digests[name] = _digest(content)
+        if _as_loaded.setdefault(file, digests[name]) != digests[name]:
+            raise ValueError(f"{file} was edited since it was loaded. Repeat the command.")
+        if file.suffix == ".py":
+            names += _imported_by(content, getattr(sys.modules.get(name), "__package__", "") or "")
+    return digests
+
+
+def _file_of(module: str, within: str) -> Path | None:
+    """Return the file of a module of the user's; None of others, and where there is none.
+
+    Of what is installed, only the package of the module `within` is the user's.
+    """
+    first = module.partition(".")[0]
+    if first == "knownminds" or first in sys.stdlib_module_names - {"__main__"}:
+        return None
+    file = getattr(sys.modules.get(module), "__file__", None)
+    if file is None and module not in sys.modules:
+        try:
+            found = importlib.util.find_spec(module)
+        except (ImportError, AttributeError, ValueError):
+            return None
+        file = found.origin if found is not None and found.has_location else None
+    elsewhere = first != within.partition(".")[0]
+    if file is None or (elsewhere and "site-packages" in Path(file).parts):
+        return None
+    return Path(file).resolve()
+
+
+def _imported_by(source: bytes, package: str) -> Iterator[str]:
+    """Go through the names of modules that a source imports, and of what it takes from them."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            whole = "." * node.level + (node.module or "")
+            base = importlib.util.resolve_name(whole, package) if node.level else whole
+            yield from (base, *(f"{base}.{alias.name}" for alias in node.names))
+
+
+def _told(value: Any) -> Iterator[str]:
+    """Go through what a class that lies in no file says: values, and the code of methods."""
+    function = getattr(value, "__func__", getattr(value, "fget", value))
+    code = getattr(function, "__code__", function)
+    if isinstance(code, CodeType):
+        yield from (code.co_code.hex(), repr(code.co_names))
+        for constant in code.co_consts:
+            yield from _told(constant)
+    elif isinstance(value, type):
+        for name, one in sorted(vars(value).items()):
+            if not name.startswith("_") or hasattr(one, "__code__"):  # no caches
+                yield name
+                yield from _told(one)
+    else:
+        yield re.sub(r" at 0x[0-9a-f]+", "", repr(value))

@@ -23,7 +23,7 @@ from knownminds.agents import AGENTS
 from knownminds.environments import ENVIRONMENTS, Environment, make, unknown
 from knownminds.environments.record.folders import write_text
 
-from .members import file_versions, load_listed, loaded_files
+from .members import code_of, file_versions, load_listed, loaded_files
 from .question import command_line
 from .result import Result
 
@@ -320,6 +320,7 @@ def read_study(
         content = json.loads(file.read_text(encoding="utf-8"))
         plugins = list(content.pop("plugins"))
         used = tuple(dict(each) for each in content.pop("versions"))
+        code = dict(content.pop("code"))
         study = Study.of(content)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(
@@ -333,7 +334,20 @@ def read_study(
         ):
             if name not in registry:
                 raise ValueError(f"{file}: {unknown(kind, name, registry)}")
+    check_code(content, code, folder)
     return study, used
+
+
+def check_code(content: Any, code: Mapping[str, str], folder: str | os.PathLike[str]) -> None:
+    """Raise ValueError if the code of members that a content names is not what a folder says."""
+    now = code_of(content)
+    for name in {**code, **now}:
+        old, new = (digests.get(name, "none") for digests in (code, now))
+        if old != new:
+            raise ValueError(
+                f"The numbers in {folder} were computed before {name} was edited (its code was "
+                f"{old}, here {new}). Name another folder, or take the edit back."
+            )
 
 
 def claim(study: Study, folder: Path) -> tuple[Mapping[str, str], ...]:
@@ -365,7 +379,7 @@ def claim(study: Study, folder: Path) -> tuple[Mapping[str, str], ...]:
     now = versions()
     if now != (used or ({},))[-1]:
         used = (*(each for each in used if each != now), now)
-        more = {"versions": used, "plugins": loaded_files()}
+        more = {"versions": used, "plugins": loaded_files(), "code": code_of(mine)}
         write_text(file, json.dumps({**mine, **more}, indent=2))
     return used
 

@@ -23,10 +23,16 @@ from knownminds.validation.engine.arguments import (
     set_to,
 )
 from knownminds.validation.engine.engine import run
-from knownminds.validation.engine.members import load_file, load_listed, loaded_files, members_of
+from knownminds.validation.engine.members import (
+    code_of,
+    load_file,
+    load_listed,
+    loaded_files,
+    members_of,
+)
 from knownminds.validation.engine.question import Running, command_line, verb
 from knownminds.validation.engine.result import Part, Result
-from knownminds.validation.engine.study import Rows, versions
+from knownminds.validation.engine.study import Rows, check_code, versions
 from knownminds.validation.engine.usual_models import usual_model
 from knownminds.validation.engine.verdicts import Verdict
 from knownminds.validation.recovery.model_recovery import check_rivals
@@ -127,14 +133,18 @@ def _options(question: Referee, model: type[Model], environment: Environment) ->
 def _claim(about: Mapping[str, Any], folder: Path) -> None:
     """Write down the options; ValueError if the folder holds something else."""
     file, content = folder / FILE, json.loads(json.dumps(about, default=str))
-    if (
-        file.is_file()
-        and json.loads(file.read_text(encoding="utf-8"))["options"] != content["options"]
-    ):
-        raise ValueError(f"The folder {folder} holds another referee's answer. Name another one.")
+    if file.is_file():
+        there = json.loads(file.read_text(encoding="utf-8"))
+        if there["options"] != content["options"]:
+            raise ValueError(
+                f"The folder {folder} holds another referee's answer. Name another one."
+            )
+        check_code([there["model"], there["experiment"], there["against"]], there["code"], folder)
     if not file.is_file() and any(not f.name.startswith(".") for f in folder.iterdir()):
         raise ValueError(f"A referee needs an empty folder; {folder} is not. Name another one.")
-    write_text(file, json.dumps({**content, "plugins": loaded_files()}, indent=2))
+    code = code_of([about["model"], about["experiment"], about["against"]])
+    more = {"plugins": loaded_files(), "code": code}
+    write_text(file, json.dumps({**content, **more}, indent=2))
 
 
 def _parts(
