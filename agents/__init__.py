@@ -1,7 +1,7 @@
 """Decision makers with known parameters.
 
-`AGENTS` lists every model by name. A model is added by its name in the `__all__` of its file; a new
-file has a line here. The contract tests run over this dictionary.
+`AGENTS` lists every model by name. To add a model, put its name into the `__all__` of its file; a
+new file also needs a line here. The contract tests run over this dictionary.
 """
 
 from types import ModuleType as _Module
@@ -32,7 +32,7 @@ from .play import play as play
 from .play import simulate as simulate
 from .variants import holding as holding
 
-# In the order of `AGENTS`: where any model will do, it is the first that plays an experiment.
+# The order is that of `AGENTS`. If any model will do, it is the first that plays an experiment.
 # isort: off
 from .bandits.rescorla_wagner import *
 from .bandits.learners import *

@@ -1,4 +1,4 @@
-"""A trace of earlier choices, which learners and responders that repeat themselves share."""
+"""A trace of earlier choices, shared by learners and by responders that repeat themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled functions of which each is compiled once: by one process, and until its text changes."""
+"""Functions compiled once: by a single process, and until the text of their files changes."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from numpy.typing import NDArray
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Decorate a function as `numba.njit` does, with what was compiled kept on disk.
+    """Decorate a function as `numba.njit` does, and keep the compiled code on disk.
 
-    What is on disk is valid while the text of the function's file, and of the files of the compiled
-    functions it calls, stays the same; a fresh checkout compiles nothing anew. Of several
-    processes that need the same function one compiles it, and the others wait and read it.
+    The code on disk stays valid as long as the text of the function's file does not change, nor
+    that of the files of compiled functions that it calls; a fresh checkout compiles nothing anew.
+    If several processes need the same function, one compiles it, and the others wait and read it.
 
     Parameters
     ----------
     options
-        Those of `numba.njit`; `nogil` is True, and `error_model` is "numpy" unless named.
+        Options of `numba.njit`; `nogil` is True, and `error_model` is "numpy" unless named.
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
@@ -49,7 +49,7 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 class _ByContent(FunctionCache):  # type: ignore[misc]
-    """What was compiled of one function, valid for a text and not for the time of a file."""
+    """The compiled code of one function, valid for a text and not for the time of a file."""
 
     def __init__(self, function: Callable[..., Any]):
         super().__init__(function)
@@ -77,9 +77,9 @@ def _hash_of(file: str) -> str:
 
 
 def read_only(values: Any, dtype: Any = np.float64) -> NDArray[Any]:
-    """Return an array as all kernels take it: contiguous, of one type, and for reading alone.
+    """Return an array in the form that all kernels take: contiguous, of one type, and read-only.
 
-    A kernel is compiled for each kind of array it is called with, so there is to be one.
+    A kernel is compiled anew for each kind of array, so there should be only one kind.
     """
     view = np.ascontiguousarray(values, dtype=dtype).view()
     view.flags.writeable = False

@@ -1,4 +1,4 @@
 """Learners, explorers, discounters, pumpers: agents of CogBench's tasks and reversals.
 
-Imported through `knownminds.agents`; itself imports the core of this floor.
+Users import it through `knownminds.agents`. It imports the core of this floor.
 """

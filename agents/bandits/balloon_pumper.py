@@ -1,4 +1,4 @@
-"""Players of balloons: by how safe a pump is, and by its mean and variance."""
+"""Players of balloons: one goes by how safe a pump is, one by its mean and variance."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ __all__ = [
     "MeanVariancePumper",
 ]
 
-RAREST = 1e-15  # the least belief that a pump bursts, or that it does not
+RAREST = 1e-15  # a belief is at least this far from 0 and 1
 
 
 class BalloonPumper(Model):
-    """A target follows from the belief that a pump is safe; pumping stops around it.
+    """Learns how safe a pump is, sets a target from that, and stops pumping around the target.
 
-    For each type of balloon, p = (phi + eta x pumps that held) / (1 + eta x pumps) before a
-    balloon begins, over all pumps of that type so far, those before a burst and the one that
-    burst among them; target = -gamma / log(p); P(pump k) = logistic(tau (target - k)). Under a
-    constant p the target with gamma = 1 has the highest expected points.
+    For each type of balloon, p = (phi + eta x pumps that held) / (1 + eta x pumps). It is computed
+    before a balloon begins, over all earlier pumps of that type, those that burst included. Then
+    target = -gamma / log(p), and P(pump k) = logistic(tau (target - k)). If p is constant, the
+    target with gamma = 1 has the highest expected points.
     """
 
     summary = "learns from pumps and bursts how safe a pump is, and inflates up to a target"
@@ -58,7 +58,7 @@ class BalloonPumper(Model):
         self.target: Any = 0.0
 
     def aim(self, trial: Any) -> Any:
-        """Return the target of the balloon, which is set where it begins."""
+        """Return the target of the balloon, which is set before its first pump."""
         if trial.pump != 1:
             return self.target
         risk = (1 - self.phi + self.eta * self.bursts) / (1 + self.eta * self.pumps)
@@ -77,9 +77,9 @@ class BalloonPumper(Model):
 class MeanVariancePumper(Model):
     """Weighs a pump's mean and variance under a belief that moves from a prior to what was seen.
 
-    For each type of balloon, with n pumps and b bursts in the balloons before this one,
-    p = phi + (1 - exp(-xi n)) (b / n - phi), and pump k is worth, with the loss l = lambda (k - 1)
-    of all points of the balloon,
+    For each type of balloon, with n pumps and b bursts in the balloons before this one, the belief
+    that a pump bursts is p = phi + (1 - exp(-xi n)) (b / n - phi). Pump k may lose all points of
+    the balloon, l = lambda (k - 1), and is worth
 
     U = (1 - p) - p l + rho p (1 - p) (1 + l)**2;  P(pump k) = logistic(tau U).
     """
@@ -111,7 +111,7 @@ class MeanVariancePumper(Model):
         self.exploded: Any = 0
 
     def respond(self, trial: Any) -> Any:
-        # Those of this balloon all held, and do not count yet.
+        # The pumps of this balloon have all held, and do not count yet.
         seen = np.maximum(self.pumps - (trial.pump - 1), 0)
         rate = self.exploded / np.maximum(seen, 1)
         p = self.phi + (1 - np.exp(-self.xi * seen)) * (rate - self.phi)

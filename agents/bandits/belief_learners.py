@@ -1,4 +1,4 @@
-"""Learners who hold a belief about each machine: what it pays, and how sure that is."""
+"""Learners with a belief about each machine: what it pays, and how sure that is."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["LeakyBeta"]
 
 
 class LeakyBeta(Model):
-    """Counts wins and losses of each action, forgets a share of both, and may seek what is unsure.
+    """Counts wins and losses of each action, forgets a share of both, and may seek uncertainty.
 
     In each context the belief in the rate of action b is Beta(1 + W[b], 1 + L[b]), with mean M and
     standard deviation S; W = L = 0 at first. At each choice all counts are multiplied by

@@ -1,4 +1,4 @@
-"""Learners that say of each choice how sure they are."""
+"""Learners that state how sure they are of each choice."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from knownminds.environments.environment import Environment
 
 __all__ = ["ChangePointObserver", "RescorlaWagnerConfidence"]
 
-# What the observer knows of the machines: the rewards of restless_bandit.
+# The observer knows these rewards of the machines, as in restless_bandit.
 HIGH, LOW, SPREAD = 60.0, 40.0, 8.0
 MIDDLE = (HIGH + LOW) / 2
 GAIN = (HIGH - LOW) / SPREAD**2  # log-odds per point above the middle
-# The Rescorla-Wagner learner takes 20 points for a value of 0 and 80 for 1.
+# The Rescorla-Wagner learner gives 20 points the value 0 and 80 points the value 1.
 LEAST, WIDTH = 20.0, 60.0
 
-# Confidences closer than this to 0 or 1 are taken as equally likely among each other: nobody
-# tells them apart, and a stated 1 has a finite log-odds only in theory.
+# Confidences closer than this to 0 or 1 have a constant density. Nobody can tell them apart, and a
+# stated 1 has infinite log-odds.
 EDGE = 0.005
 LIMIT = log((1.0 - EDGE) / EDGE)
 LOG_EDGE = log(EDGE)
@@ -78,8 +78,7 @@ class ConfidentLearner(Model):
     """A learner whose confidence is a noisy read-out of how far its choice is ahead.
 
     The log-odds of the confidence are Normal(c_0 + c_1 e, s), where e is the evidence that the
-    chosen machine is the better one. Confidences within 0.005 of 0 and 1 are equally likely among
-    each other.
+    chosen machine is the better one. The density is constant within 0.005 of 0 and of 1.
     """
 
     separate = ()
@@ -88,7 +87,7 @@ class ConfidentLearner(Model):
     s: Any
 
     def evidence(self) -> Any:
-        """Return the log-odds, as the learner takes them, that machine 1 is the better one."""
+        """Return the evidence for machine 1 as the better one, in log-odds."""
         raise NotImplementedError
 
     def report(self, trial: Any) -> Any:
@@ -97,14 +96,14 @@ class ConfidentLearner(Model):
 
 
 class ChangePointObserver(ConfidentLearner):
-    """Keeps, by Bayes' rule, a belief in which machine is the better one, as they may swap.
+    """Keeps a belief by Bayes' rule in which machine is the better one; the two may swap.
 
-    With b the probability that machine 1 is the better one, 1/2 at first, each reward r of a
-    machine adds (60 - 40) / 8**2 (r - 50) to the log-odds that this machine is the better one:
-    the observer knows what the better and the other machine pay, Normal(60, 8) and Normal(40, 8).
-    Then b becomes b (1 - h) + (1 - b) h. Choices are softmax(beta b): P(machine 1) =
-    logistic(beta (2 b - 1)). The confidence has log-odds Normal(c_0 + c_1 logit P(chosen machine
-    is the better one), s).
+    Let b be the probability that machine 1 is the better one, 1/2 at first. Each reward r of a
+    machine adds (60 - 40) / 8**2 (r - 50) to the log-odds that this machine is the better one: the
+    observer knows that the better machine pays Normal(60, 8) and the other one Normal(40, 8). Then
+    b becomes b (1 - h) + (1 - b) h. Choices are softmax(beta b): P(machine 1) = logistic(beta (2 b
+    - 1)). The confidence has log-odds Normal(c_0 + c_1 logit P(chosen machine is the better one),
+    s).
     """
 
     summary = "Bayesian belief in which machine is the better one; says how sure it is"
@@ -118,7 +117,7 @@ class ChangePointObserver(ConfidentLearner):
 
     @classmethod
     def check_plays(cls, environment: Environment) -> None:
-        """Raise ValueError also where the machines pay otherwise than the observer knows."""
+        """Raise ValueError also if the machines do not pay what the observer assumes."""
         super().check_plays(environment)
         settings = environment.settings
         pays = tuple(settings.get(name) for name in ("high", "low", "sd"))
@@ -144,7 +143,7 @@ class ChangePointObserver(ConfidentLearner):
     def update(self, trial: Any) -> None:
         belief = self.belief + (2 * trial.action - 1) * GAIN * (trial.reward - MIDDLE)
         e = np.exp(-abs(belief))
-        # Of the machine that seems the better one, up to a factor: no digits are lost.
+        # For the machine that seems the better one, up to a factor; this way no digits are lost.
         kept, lost = 1 - self.h + e * self.h, e * (1 - self.h) + self.h
         odds = np.log(kept / lost)
         self.belief = np.where(belief > 0, odds, -odds)
@@ -153,9 +152,9 @@ class ChangePointObserver(ConfidentLearner):
 class RescorlaWagnerConfidence(ConfidentLearner):
     """Values step toward rewards; the confidence follows the lead of the chosen value.
 
-    V = 0.5 for both machines at first, and V[a] += alpha (v - V[a]) after a reward of r points,
-    with v = (r - 20) / 60: 20 points are worth 0, 80 points 1. P(a) is softmax(beta V + kappa [a
-    was the last choice]). The confidence has log-odds Normal(c_0 + c_1 beta (V[chosen] -
+    V = 0.5 for both machines at first. After a reward of r points, V[a] += alpha (v - V[a]) with v
+    = (r - 20) / 60, so that 20 points are worth 0 and 80 points 1. P(a) is softmax(beta V + kappa
+    [a was the last choice]). The confidence has log-odds Normal(c_0 + c_1 beta (V[chosen] -
     V[other]), s).
     """
 

@@ -1,4 +1,4 @@
-"""Discounters: a sum is worth less the longer it takes, by curves of one or two parameters."""
+"""Discounters: a sum is worth less the later it comes, by curves of one or two parameters."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ __all__ = [
     "FixedCostDiscounter",
 ]
 
-SMALLEST = 1e-300  # whose logarithm is finite
+SMALLEST = 1e-300  # the logarithm of this is finite
 
 
 class ExponentialDiscounter(Model):
     """Values a sum A after D months at V = A exp(-k D) and chooses by softmax.
 
-    Both sums of a choice are divided by the larger one, and losses are the mirror image of
-    gains, with the weight eta: V(-A, D) = -eta V(A, D). P(later) is logistic((V(later) -
-    V(sooner)) / tau). So the same impatience makes one take a gain now and put a loss off.
+    Both sums of a choice are divided by the larger one. Losses mirror gains, with the weight eta:
+    V(-A, D) = -eta V(A, D). P(later) is logistic((V(later) - V(sooner)) / tau). So impatience makes
+    an agent take a gain now and put a loss off.
     """
 
     summary = "discounts at a constant rate, V = A exp(-k D)"
@@ -99,12 +99,12 @@ class QuasiHyperbolicDiscounter(ExponentialDiscounter):
 
 
 def _rate(description: str, source: str) -> Any:
-    """Declare a rate per month, with the prior that the rates of all curves have."""
+    """Declare a rate per month, with the prior that the rates of all curves share."""
     return positive(description, mean=-3.0, sd=1.0, source=source)
 
 
 def _bend(description: str, source: str) -> Any:
-    """Declare what bends a curve; at 1 it is one of the plain ones."""
+    """Declare the exponent that bends a curve; at 1 the curve is one of the plain ones."""
     return positive(description, mean=0.0, sd=0.5, source=source)
 
 
@@ -134,7 +134,7 @@ class GeneralisedHyperbolicDiscounter(ExponentialDiscounter):
 class RachlinDiscounter(ExponentialDiscounter):
     """Values a sum A after D months at V = A / (1 + k D**s) and chooses by softmax.
 
-    With s = 1 this is `HyperbolicDiscounter`; s < 1 says that a long delay is felt as less long.
+    With s = 1 this is `HyperbolicDiscounter`; with s < 1 long delays feel shorter than they are.
     Sums are scaled, losses mirrored and choices made as in `ExponentialDiscounter`.
     """
 
@@ -152,8 +152,8 @@ class RachlinDiscounter(ExponentialDiscounter):
 class ConstantSensitivityDiscounter(ExponentialDiscounter):
     """Values a sum A after D months at V = A exp(-(k D)**s) and chooses by softmax.
 
-    With s = 1 this is `ExponentialDiscounter`; with s near 0 there is a soon and a later, and
-    little between. Sums are scaled, losses mirrored and choices made as there.
+    With s = 1 this is `ExponentialDiscounter`. With s near 0, delays are only either soon or late.
+    Sums are scaled, losses mirrored and choices made as in `ExponentialDiscounter`.
     """
 
     summary = "discounts by impatience and by sensitivity to time, V = A exp(-(k D)^s)"
@@ -171,8 +171,8 @@ class FixedCostDiscounter(HyperbolicDiscounter):
     """Values a sum A after D > 0 months at V = A / (1 + k D) - b, and at A if it comes now.
 
     The cost b is in the unit of the sums and does not grow with them, unlike the present bias of
-    `QuasiHyperbolicDiscounter`. The source has it with a family of curves; this is the hyperbola.
-    Sums are scaled, losses mirrored and choices made as in `ExponentialDiscounter`.
+    `QuasiHyperbolicDiscounter`. The source combines it with a family of curves; this model uses the
+    hyperbola. Sums are scaled, losses mirrored and choices made as in `ExponentialDiscounter`.
     """
 
     summary = "discounts hyperbolically, and any wait costs the same, V = A / (1 + k D) - b"

@@ -1,4 +1,4 @@
-"""Choices between two machines by what they paid and by how little is known of them."""
+"""Choices between two machines, by what they paid and by how little is known of them."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ def deal(
 ) -> Prepared:
     """Deal the answered trials of each subject into sequences of 32.
 
-    Games are distinguished for the simulation only: what a choice goes by stands in its columns. A
-    sequence costs as much as ten trials, and a game of first free choices is a single one.
+    Only the simulation needs to know the games, since all that a choice depends on stands in its
+    columns. A sequence costs as much as ten trials, and a game has only one first free choice, so
+    that games as sequences would be slow.
     """
     kept = np.flatnonzero(columns["action"] >= 0.0)
     kept = kept[np.argsort(subject[kept], kind="stable")]
@@ -43,15 +44,16 @@ FIRST_FREE_CHOICES = Selection(
 
 
 class HorizonExplorer(Model):
-    """Prefers the machine that paid more, and, for its sake, the one that is known less.
+    """Prefers the machine that paid more, and also the one that is known less.
 
     P(machine 1) = logistic((dR + A_h dI + B) / s_h). dR is how much more machine 1 has paid per
-    play so far, in tens of points; dI is 1 where it was played less often than machine 0, -1 where
-    more often, else 0. A and s depend on whether the game has one free play (A_1, s_1) or several
-    (A_6, s_6). Directed exploration is A_6 - A_1, random exploration s_6 - s_1.
+    play so far, in tens of points. dI is 1 where machine 1 was played less often than machine 0, -1
+    where it was played more often, else 0. A and s depend on whether the game has one free play
+    (A_1, s_1) or several (A_6, s_6). Directed exploration is A_6 - A_1; random exploration is s_6 -
+    s_1.
 
-    As in the source, fits go by the first free choice of each game, before which the forced plays
-    alone have made what is known; `all_trials` fits all plays.
+    As in the source, a fit uses the first free choice of each game, which depends on the forced
+    plays alone. `all_trials` fits all plays.
     """
 
     summary = "explores for information and at random, more or less where plays are left"
@@ -88,9 +90,9 @@ class HorizonExplorer(Model):
 
 
 class HorizonBlind(HorizonExplorer):
-    """Explores as `HorizonExplorer` does, but alike in short and long games.
+    """Explores as `HorizonExplorer` does, but equally in short and long games.
 
-    P(machine 1) = logistic((dR + A dI + B) / s): its directed and random exploration, which are
+    P(machine 1) = logistic((dR + A dI + B) / s). Directed and random exploration, which are
     differences between long and short games, are 0.
     """
 

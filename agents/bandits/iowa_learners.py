@@ -19,18 +19,18 @@ __all__ = [
     "ValuePlusPerseverance",
 ]
 
-UNIT = 100.0  # what amounts are divided by, so that utilities are of the order of 1
-SMALLEST = 1e-12  # whose logarithm is finite
+UNIT = 100.0  # amounts are divided by this, so that utilities are of the order of 1
+SMALLEST = 1e-12  # the logarithm of this is finite
 
 
 def power(amount: Any, exponent: Any) -> Any:
-    """Return a power of an amount from 0 on; 0 of 0, whatever the exponent."""
+    """Return a power of an amount from 0 on; 0 for 0, whatever the exponent."""
     grown = np.exp(exponent * np.log(np.maximum(amount, SMALLEST)))
     return np.where(amount > 0, grown, 0.0)
 
 
 class DeckLearner(Model):
-    """What learners of decks share: values of four decks, zero at first."""
+    """The base of learners of decks: values of four decks, zero at first."""
 
     n_actions = N_DECKS
     separate = ()
@@ -42,8 +42,8 @@ class DeckLearner(Model):
 class ExpectancyValence(DeckLearner):
     """Weighs gains against losses, learns by the delta rule, and chooses more strictly with time.
 
-    With V = 0 for all decks at first, of a card of deck a u = (1 - w) gain - w loss, in hundreds,
-    and V[a] += A (u - V[a]); on trial t (from 1) P(a) is softmax((t / 10)**c V).
+    V = 0 for all decks at first. A card of deck a has the utility u = (1 - w) gain - w loss, in
+    hundreds, and V[a] += A (u - V[a]). On trial t (from 1), P(a) is softmax((t / 10)**c V).
     """
 
     summary = "weighted gains and losses, delta rule, choices stricter or looser with time (EV)"
@@ -67,11 +67,11 @@ class ExpectancyValence(DeckLearner):
 
 
 class ProspectValenceDelta(DeckLearner):
-    """The deck's value steps toward the prospect utility of what its card came to.
+    """The deck's value steps toward the prospect utility of its card's net outcome.
 
-    With V = 0 for all decks at first and x the gain less the loss of a card of deck a, in
-    hundreds, u = x**alpha where x >= 0 and -lambda |x|**alpha otherwise;
-    V[a] += A (u - V[a]); P(a) is softmax(beta V), where beta = 3**c - 1 of the consistency c.
+    V = 0 for all decks at first. A card of deck a has the net outcome x = gain - loss, in hundreds,
+    and the utility u = x**alpha where x >= 0 and -lambda |x|**alpha otherwise. V[a] += A (u -
+    V[a]). P(a) is softmax(beta V), where beta = 3**c - 1 with the consistency c.
     """
 
     summary = "prospect utility of the net outcome, delta rule (PVL-delta)"
@@ -95,10 +95,10 @@ class ProspectValenceDelta(DeckLearner):
 
 
 class ProspectValenceDecay(ProspectValenceDelta):
-    """All values decay, and the deck's grows by the prospect utility of what its card came to.
+    """All values decay, and the deck's value grows by the prospect utility of its card.
 
-    With V = 0 for all decks at first and u as in `ProspectValenceDelta`, V *= A for all decks,
-    then V[a] += u; P(a) is softmax(beta V).
+    V = 0 for all decks at first, and u is as in `ProspectValenceDelta`. V *= A for all decks, then
+    V[a] += u. P(a) is softmax(beta V).
     """
 
     summary = "prospect utility of the net outcome, values decay (PVL-decay)"
@@ -114,11 +114,11 @@ class ProspectValenceDecay(ProspectValenceDelta):
 
 
 class ValuePlusPerseverance(ProspectValenceDelta):
-    """A value learned as in PVL-delta beside a tendency to come back or to stay away.
+    """A value learned as in PVL-delta, and a tendency to come back or to stay away.
 
-    Perseverance P = 0 for all decks at first; after a card of deck a, P *= k for all decks, then
-    P[a] += epsilon_gain where the gain exceeds the loss or equals it, and epsilon_loss otherwise.
-    V is learned as in `ProspectValenceDelta`; P(a) is softmax(beta (w V + (1 - w) P)).
+    The perseverance P = 0 for all decks at first. After a card of deck a, P *= k for all decks,
+    then P[a] += epsilon_gain if the gain is at least the loss, and epsilon_loss otherwise. V is
+    learned as in `ProspectValenceDelta`. P(a) is softmax(beta (w V + (1 - w) P)).
     """
 
     summary = "values by the delta rule beside perseverance (VPP)"
@@ -151,11 +151,11 @@ class ValuePlusPerseverance(ProspectValenceDelta):
 class OutcomeRepresentation(DeckLearner):
     """Learns how much decks bring and how often they win, and tends to come back.
 
-    V = F = P = 0 for all decks at first; x is the gain less the loss of a card of deck a, in
-    hundreds, and s its sign. With A = rate_gain where x >= 0 and rate_loss otherwise, and B the
-    other of the two, V[a] += A (x - V[a]), F[a] += A (s - F[a]), and for the other decks j
-    F[j] += B (-s / 3 - F[j]). P[a] becomes 1, then P *= 3**-k for all decks. P(a) is
-    softmax(V + beta_frequency F + beta_perseverance P).
+    V = F = P = 0 for all decks at first. A card of deck a has the net outcome x = gain - loss, in
+    hundreds, with the sign s. Let A be rate_gain where x >= 0 and rate_loss otherwise, and B the
+    other of the two. Then V[a] += A (x - V[a]) and F[a] += A (s - F[a]); for the other decks j,
+    F[j] += B (-s / 3 - F[j]). P[a] becomes 1, then P *= 3**-k for all decks. P(a) is softmax(V +
+    beta_frequency F + beta_perseverance P).
     """
 
     summary = "expected value, win frequency and perseverance (ORL)"
@@ -192,10 +192,9 @@ class OutcomeRepresentation(DeckLearner):
 class ValuePlusExploration(DeckLearner):
     """Exploits what decks have brought of late, and seeks those that were not tried for a while.
 
-    V = E = 0 for all decks at first. After a card of deck a, V *= delta for all decks, then
-    V[a] += gain**theta - loss**theta, in hundreds; E[a] becomes 0, and of the other decks j
-    E[j] += alpha (phi - E[j]). P(a) is softmax(beta (V + E)), where beta = 3**c - 1 of the
-    consistency c.
+    V = E = 0 for all decks at first. After a card of deck a, V *= delta for all decks, then V[a] +=
+    gain**theta - loss**theta, in hundreds. E[a] becomes 0, and for the other decks j, E[j] += alpha
+    (phi - E[j]). P(a) is softmax(beta (V + E)), where beta = 3**c - 1 with the consistency c.
     """
 
     summary = "decaying values beside sequential exploration (VSE)"

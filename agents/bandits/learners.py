@@ -1,6 +1,6 @@
-"""Learners of what actions are worth, each with one idea more than Rescorla-Wagner's rule.
+"""Learners of the values of actions, each with one idea more than Rescorla-Wagner's rule.
 
-All choose by softmax(beta V + kappa [a was the last choice in this context]), from V = 0.5.
+They choose by softmax(beta V + kappa [a was the last choice in this context]), from V = 0.5.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ValueLearner(Model):
         return self.beta * self.values + self.kappa * self.last
 
     def remember(self, trial: Any) -> None:
-        """Remember what was chosen."""
+        """Remember which action was chosen."""
         self.last[:] = 0
         self.last[trial.action] = 1
 
@@ -49,9 +49,9 @@ class ValueLearner(Model):
 class ForgettingLearner(ValueLearner):
     """Values step toward rewards when their action is chosen, and fade when it is not.
 
-    In each context, with V = 0.5 for all actions at first and r the reward of action a,
-    V[a] += alpha (r - V[a]), and V[b] -= phi V[b] for every other action b; P(a) is softmax(beta V
-    + kappa [a was the last choice in this context]). With phi = 0 it is `RescorlaWagner`.
+    In each context V = 0.5 for all actions at first. After the reward r of action a, V[a] += alpha
+    (r - V[a]), and V[b] -= phi V[b] for every other action b. P(a) is softmax(beta V + kappa [a was
+    the last choice in this context]). With phi = 0 it is `RescorlaWagner`.
     """
 
     summary = "Rescorla-Wagner learner who forgets what was not chosen"
@@ -78,10 +78,10 @@ class ForgettingLearner(ValueLearner):
 class PearceHall(ValueLearner):
     """Values step toward rewards at a rate that follows how surprising the action has been.
 
-    In each context, with V = 0.5 and associability A = 1 for all actions at first, the reward r of
-    action a brings d = r - V[a], V[a] += alpha A[a] d, and then A[a] += eta (|d| - A[a]); P(a) is
-    softmax(beta V + kappa [a was the last choice in this context]). With eta = 0 it is
-    `RescorlaWagner`.
+    In each context V = 0.5 and the associability A = 1 for all actions at first. The reward r of
+    action a brings the surprise d = r - V[a]. Then V[a] += alpha A[a] d, and after that A[a] += eta
+    (|d| - A[a]). P(a) is softmax(beta V + kappa [a was the last choice in this context]). With eta
+    = 0 it is `RescorlaWagner`.
     """
 
     summary = "learns fast of what has been surprising and slowly of what has not"
@@ -111,12 +111,12 @@ class PearceHall(ValueLearner):
 
 
 class DecayingRateLearner(ValueLearner):
-    """Values step toward rewards by less each time: a mean of all rewards, early ones or late ones.
+    """Values step toward rewards, by less each time.
 
-    In each context, with V = 0.5 for all actions at first and r the reward when action a is chosen
-    for the n-th time, V[a] += (r - V[a]) / (n + 1)**omega; P(a) is softmax(beta V + kappa [a was
-    the last choice in this context]). With omega = 1 the value is the mean of all rewards and of
-    0.5; smaller ones give late rewards more weight.
+    In each context V = 0.5 for all actions at first. When action a is chosen for the n-th time and
+    brings the reward r, V[a] += (r - V[a]) / (n + 1)**omega. P(a) is softmax(beta V + kappa [a was
+    the last choice in this context]). With omega = 1 the value is the mean of 0.5 and all rewards.
+    A smaller omega gives late rewards more weight.
     """
 
     summary = "learns by less each time, as who takes the mean of all rewards"
@@ -142,11 +142,12 @@ class DecayingRateLearner(ValueLearner):
 
 
 class ActorCritic(ValueLearner):
-    """A critic learns what a context is worth; an actor prefers what has brought more than that.
+    """A critic learns the value of a context; an actor prefers actions that bring more than that.
 
-    In each context, with V = 0.5 and preferences H = 0 at first, the reward r of action a brings
-    d = r - V, H[a] += alpha_actor d, and then V += alpha_critic d; P(a) is softmax(H + kappa [a was
-    the last choice in this context]). Preferences have no bound: on and on, choices become sure.
+    In each context V = 0.5 and the preferences H = 0 at first. The reward r of action a brings the
+    surprise d = r - V. Then H[a] += alpha_actor d, and after that V += alpha_critic d. P(a) is
+    softmax(H + kappa [a was the last choice in this context]). Preferences have no bound, so that
+    choices become ever more certain.
     """
 
     summary = "prefers actions that brought more than their context is worth"
@@ -180,11 +181,11 @@ class ActorCritic(ValueLearner):
 
 
 class OutcomeSensitivity(ValueLearner):
-    """Wins count rho_win and their absence counts -rho_loss, in log-odds.
+    """A win counts rho_win and a trial without a win counts -rho_loss, in log-odds.
 
-    In each context, with V = 0 for all actions at first, action a brings u = rho_win if it pays
-    more than 0, else -rho_loss, and V[a] += alpha (u - V[a]); P(a) is softmax(V + kappa [a was the
-    last choice in this context]). With rho_win = rho_loss = beta / 2 it is `RescorlaWagner`.
+    In each context V = 0 for all actions at first. Action a brings u = rho_win if it pays more than
+    0, else -rho_loss, and V[a] += alpha (u - V[a]). P(a) is softmax(V + kappa [a was the last
+    choice in this context]). With rho_win = rho_loss = beta / 2 it is `RescorlaWagner`.
     """
 
     summary = "Rescorla-Wagner learner to whom wins and their absence matter differently"
@@ -216,8 +217,8 @@ class OutcomeSensitivity(ValueLearner):
 class RescorlaWagnerChoiceKernel(ValueLearner):
     """Values step toward rewards, and a trace of earlier choices adds to them.
 
-    In each context, with V = 0.5 and C = 0 for all actions at first and r the reward of action a,
-    V[a] += alpha (r - V[a]), and C[b] += alpha_c ([b = a] - C[b]) for every action b; P(a) is
+    In each context V = 0.5 and C = 0 for all actions at first. After the reward r of action a, V[a]
+    += alpha (r - V[a]), and C[b] += alpha_c ([b = a] - C[b]) for every action b. P(a) is
     softmax(beta V + beta_c C). With alpha_c = 1 it is `RescorlaWagner`, whose kappa is beta_c.
     """
 

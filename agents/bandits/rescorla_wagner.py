@@ -1,4 +1,4 @@
-"""Rescorla-Wagner learning of the worth of two actions, with one learning rate or two."""
+"""Rescorla-Wagner learning of the values of two actions, with one learning rate or two."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["RescorlaWagner", "RescorlaWagnerDual"]
 class RescorlaWagnerDual(Model):
     """Values step toward rewards, at a rate that depends on the sign of the surprise.
 
-    In each context, with V = 0.5 for both actions at first and r the reward of action a,
-    V[a] += alpha_positive (r - V[a]) where r > V[a], and alpha_negative (r - V[a]) otherwise;
-    P(a) is softmax(beta V + kappa [a was the last choice in this context]).
+    In each context V = 0.5 for both actions at first. After the reward r of action a, V[a] +=
+    alpha_positive (r - V[a]) if r > V[a], and alpha_negative (r - V[a]) otherwise. P(a) is
+    softmax(beta V + kappa [a was the last choice in this context]).
     """
 
     summary = "Rescorla-Wagner learner with separate rates for good and for bad surprises"
@@ -63,9 +63,8 @@ class RescorlaWagnerDual(Model):
 class RescorlaWagner(RescorlaWagnerDual):
     """Values step toward rewards at one learning rate.
 
-    In each context, with V = 0.5 for both actions at first and r the reward of action a,
-    V[a] += alpha (r - V[a]); P(a) is softmax(beta V + kappa [a was the last choice in this
-    context]).
+    In each context V = 0.5 for both actions at first. After the reward r of action a, V[a] += alpha
+    (r - V[a]). P(a) is softmax(beta V + kappa [a was the last choice in this context]).
     """
 
     summary = "Rescorla-Wagner learner with one learning rate"

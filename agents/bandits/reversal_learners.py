@@ -1,4 +1,4 @@
-"""Learners of probabilistic reversals: of values, of what was not chosen, of the hidden state."""
+"""Learners of reversals: by values, by actions not chosen, by the hidden state."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ __all__ = [
 class RewardPunishment(Model):
     """Values step toward outcomes, at one rate after wins and at another after losses.
 
-    With V = 0 for both actions at first and r the reward of action a,
-    V[a] += alpha_reward (r - V[a]) where r > 0, and alpha_punishment (r - V[a]) otherwise;
-    P(a) is softmax(beta V).
+    V = 0 for both actions at first. After the reward r of action a, V[a] += alpha_reward (r - V[a])
+    if r > 0, and alpha_punishment (r - V[a]) otherwise. P(a) is softmax(beta V).
     """
 
     summary = "learns from wins and from losses at separate rates"
@@ -50,9 +49,9 @@ class RewardPunishment(Model):
 class FictitiousUpdateDual(Model):
     """Both values step: the chosen one toward the outcome, the other toward its opposite.
 
-    With V = 0 for both actions at first, r the reward of action a and b the other action,
-    V[a] += eta (r - V[a]) and V[b] += eta (-r - V[b]), where eta is eta_positive if r >= V[a] and
-    eta_negative otherwise; the log odds of action 1 are beta (V[1] - V[0] - bias).
+    V = 0 for both actions at first. After the reward r of action a, with b the other action, V[a]
+    += eta (r - V[a]) and V[b] += eta (-r - V[b]). Here eta is eta_positive if r >= V[a] and
+    eta_negative otherwise. The log odds of action 1 are beta (V[1] - V[0] - bias).
     """
 
     summary = "takes what was not chosen to bring the opposite, with two learning rates"
@@ -80,9 +79,9 @@ class FictitiousUpdateDual(Model):
 class FictitiousUpdate(FictitiousUpdateDual):
     """Both values step at one rate: the chosen one toward the outcome, the other to its opposite.
 
-    With V = 0 for both actions at first, r the reward of action a and b the other action,
-    V[a] += eta (r - V[a]) and V[b] += eta (-r - V[b]); the log odds of action 1 are
-    beta (V[1] - V[0] - bias).
+    V = 0 for both actions at first. After the reward r of action a, with b the other action, V[a]
+    += eta (r - V[a]) and V[b] += eta (-r - V[b]). The log odds of action 1 are beta (V[1] - V[0] -
+    bias).
     """
 
     summary = "takes what was not chosen to bring the opposite"
@@ -94,10 +93,10 @@ class FictitiousUpdate(FictitiousUpdateDual):
 
 
 class ExperienceWeightedAttraction(Model):
-    """Learns the less from an outcome, the more often the action was tried before.
+    """Learns less from an outcome, the more often the action was tried before.
 
-    With n = V = 0 at first and r the reward of action a, its experience n becomes n' = rho n + 1
-    and its value (phi n V + r) / n'; P(a) is softmax(beta V).
+    n = V = 0 for both actions at first. After the reward r of action a, its experience n becomes n'
+    = rho n + 1 and its value becomes (phi n V + r) / n'. P(a) is softmax(beta V).
     """
 
     summary = "experience-weighted attraction: what was tried often moves little"
@@ -121,10 +120,12 @@ class ExperienceWeightedAttraction(Model):
 
 
 class HiddenStateReversal(Model):
-    """Infers by Bayes' rule which action is the better one now, knowing that they may reverse.
+    """Infers by Bayes' rule which action is the better one now, and expects reversals.
 
-    With belief p = 1/2 at first that action a is the better one, a win multiplies its odds by
-    g / (1 - g) and a loss by the inverse, where g = (1 + certainty) / 2; then the two change
+    The belief that action a is the better one is p = 1/2 at first. A win multiplies its odds by g /
+    (1 - g), and a loss divides them by that, where g = (1 + certainty) / 2. Then the two change
+    places with probability hazard: p becomes p (1 - hazard) + (1 - p) hazard. The log odds of
+    action 1 are beta (p[1] - p[0]).
     places with probability hazard: p becomes p (1 - hazard) + (1 - p) hazard. The log odds of
     action 1 are beta (p[1] - p[0]).
     """

@@ -1,4 +1,4 @@
-"""Planning and caching in the two-step task: a mixture of both, and its members."""
+"""Models of the two-step task: a mixture of planned and cached values, and its special cases."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def _temperature(choices: str) -> Any:
 
 
 class TwoStepHybrid(Model):
-    """First choices follow planned and cached values, mixed; second ones the aliens' values.
+    """First choices follow a mixture of planned and cached values, second ones the aliens' values.
 
-    All values are 0.5 at first. With planet s reached by shuttle a, alien b chosen there and
-    reward r, the day ends with
+    All values are 0.5 at first. If shuttle a reaches planet s, alien b is chosen there, and the
+    reward is r, the day ends with
 
     d_1 = Q2[s, b] - Q1[a],  d_2 = r - Q2[s, b],
     Q1[a] += alpha_1 (d_1 + lambda d_2),  Q2[s, b] += alpha_2 d_2.
@@ -37,8 +37,9 @@ class TwoStepHybrid(Model):
     p max Q2[a] + (1 - p) max Q2[1 - a]. P(a) is softmax(beta_1 (w QP + (1 - w) Q1) + pi [a was
     the last first choice]), and P(b) is softmax(beta_2 Q2[s]).
 
-    All seven are recovered from sessions of 2,000 days; of 1,000, all but alpha_1 and lambda;
-    of 20, none is. As values cross, the best alien changes: the likelihood has kinks in alpha_2.
+    Sessions of 2,000 days recover all seven parameters; sessions of 1,000 days recover all but
+    alpha_1 and lambda; sessions of 20 days recover none. The best alien changes where values cross:
+    the likelihood has kinks in alpha_2.
     """
 
     summary = "plans and caches: the seven-parameter mixture for the two-step task"
@@ -63,7 +64,7 @@ class TwoStepHybrid(Model):
         self.aliens = np.full((2, 2), 0.5)
         self.cached = np.full(2, 0.5)
         self.last = np.zeros(2)
-        self.pending = np.zeros(2)  # the shuttle whose deal is still to come
+        self.pending = np.zeros(2)  # the shuttle whose day is not over yet
 
     def respond(self, trial: Any) -> Any:
         if trial.stage == 1:
@@ -102,7 +103,8 @@ TwoStepModelBased = holding(
 class TwoStepReduced(TwoStepHybrid):
     """The hybrid with one learning rate, one inverse temperature and lambda = 1.
 
-    All four are recovered from single sessions of 300 days, all but w of 100; of 20 days, none.
+    Single sessions of 300 days recover all four parameters; sessions of 100 days recover all but w;
+    sessions of 20 days recover none.
     """
 
     summary = "the hybrid with four parameters: one alpha, one beta, lambda = 1"

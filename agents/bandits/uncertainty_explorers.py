@@ -1,4 +1,4 @@
-"""Choices between two machines by beliefs about what they pay: means, and how sure they are."""
+"""Choices between two machines by beliefs about their pay: means, and how sure they are."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from knownminds.environments.environment import Environment
 
 __all__ = ["UncertaintyExplorer", "UpperConfidenceExplorer", "ThompsonExplorer"]
 
-# What the observer knows of the machines, in points: before any play, and of a play around a mean.
+# The observer assumes these numbers, in points: mean and spread of the means, noise of a play.
 MEAN, SPREAD, NOISE = 50.0, 16.0, 8.0
 UNIT_OF_POINTS = 10.0
 
@@ -26,12 +26,12 @@ def _belief(count: Any, mean: Any) -> tuple[Any, Any]:
 
 
 class UncertaintyExplorer(Model):
-    """Chooses by value, by what is less known, and more at random the less is known.
+    """Chooses by value, prefers what is less known, and chooses more randomly the less is known.
 
-    Beliefs are those of a Kalman filter for machines that do not change: before a game the mean of
-    each is Normal(50, 16) points, a play is Normal(mean, 8), and by Bayes' rule n plays with the
-    mean m leave S**2 = 1 / (1 / 16**2 + n / 8**2) and Q = S**2 (50 / 16**2 + n m / 8**2). With
-    V = Q_1 - Q_0 and RU = S_1 - S_0 in tens of points, and TU = sqrt(S_0**2 + S_1**2) likewise,
+    Beliefs are those of a Kalman filter for machines that do not change. Before a game the mean of
+    each machine is Normal(50, 16) points, and a play is Normal(mean, 8). By Bayes' rule, n plays
+    with the mean m give S**2 = 1 / (1 / 16**2 + n / 8**2) and Q = S**2 (50 / 16**2 + n m / 8**2).
+    Let V = Q_1 - Q_0, RU = S_1 - S_0 and TU = sqrt(S_0**2 + S_1**2), all in tens of points. Then
 
     P(machine 1) = logistic(w_value V + w_directed RU + w_random V / TU).
 
@@ -58,7 +58,7 @@ class UncertaintyExplorer(Model):
 
     @classmethod
     def check_plays(cls, environment: Environment) -> None:
-        """Raise ValueError also where plays scatter otherwise than the observer knows."""
+        """Raise ValueError also if plays scatter otherwise than the observer assumes."""
         super().check_plays(environment)
         if environment.settings.get("sd") != NOISE:
             raise ValueError(
@@ -82,7 +82,7 @@ UpperConfidenceExplorer = holding(
     source="Gershman 2018; Auer, Cesa-Bianchi and Fischer 2002",
     w_random=0.0,
 )
-# Thompson sampling proper is w_random near 1.7, the logistic's scale of the probit.
+# Thompson sampling in the strict sense has w_random near 1.7, which turns a logistic into a probit.
 ThompsonExplorer = holding(
     UncertaintyExplorer,
     "thompson_explorer",

@@ -18,11 +18,12 @@ __all__ = [
 
 
 class WeightedBayes(Model):
-    """Adds weighted log-odds and errs: Bayes' rule where both weights are 1 and bias and noise 0.
+    """Adds weighted log-odds, with a bias and noise; Bayes' rule if weights are 1 and the rest 0.
 
-    logit(answer) = b_0 + b_prior logit(prior) + b_likelihood L + sigma N(0, 1), where L is the
+    logit(answer) = b_0 + b_prior logit(prior) + b_likelihood L + sigma N(0, 1). L is the
     log-likelihood ratio of the ball, log P(ball | queried urn) - log P(ball | other urn). The
-    likelihood is that of the answer itself, held between 1e-5 and 1 - 1e-5.
+    density is that of the answer itself, not of its log-odds; answers are held between 1e-5 and 1 -
+    1e-5.
     """
 
     summary = "states probabilities by Bayes' rule with weights on prior and likelihood"
@@ -50,10 +51,10 @@ class WeightedBayes(Model):
 
 
 class ConservativeBayes(WeightedBayes):
-    """Weights prior and evidence alike: below 1 the answer is closer to one half than Bayes' rule.
+    """Weights prior and evidence alike; a weight below 1 pulls the answer towards one half.
 
-    logit(answer) = b_0 + b (logit(prior) + L) + sigma N(0, 1): `WeightedBayes` whose two weights
-    are one.
+    logit(answer) = b_0 + b (logit(prior) + L) + sigma N(0, 1). This is `WeightedBayes` with a
+    single weight.
     """
 
     summary = "states probabilities by Bayes' rule with one weight on all evidence"
@@ -67,10 +68,10 @@ class ConservativeBayes(WeightedBayes):
 
 
 class ProbabilityNoise(WeightedBayes):
-    """Reads Bayes' posterior off with noise, which pulls the mean answer towards one half.
+    """Reads off Bayes' posterior with noise, which pulls the mean answer towards one half.
 
-    With P the posterior, logit(answer) = logit(P (1 - 2 d) + d) + sigma N(0, 1). In probability
-    theory plus noise d is the rate at which an event is misread; the Bayesian sampler with N
+    With the posterior P, logit(answer) = logit(P (1 - 2 d) + d) + sigma N(0, 1). In the theory of
+    probability plus noise, d is the rate at which an event is misread. The Bayesian sampler with N
     samples and a symmetric Beta(g, g) prior has d = g / (N + 2 g).
     """
 

@@ -1,4 +1,4 @@
-"""Agents that are there to be beaten: chance, habit, win-stay-lose-shift.
+"""Agents that serve as a baseline: chance, habit, win-stay-lose-shift.
 
-Imported through `knownminds.agents`; itself imports the core of this floor.
+Users import it through `knownminds.agents`. It imports the core of this floor.
 """

@@ -1,4 +1,4 @@
-"""Responders who repeat choices, whatever these paid: the last one, or those made often of late."""
+"""Responders who repeat choices, whatever these paid: the last one, or frequent recent ones."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Perseverator(Model):
 
     @classmethod
     def check_plays(cls, environment: Environment) -> None:
-        """Raise ValueError also where choices make later trials fall away, unseen by a kernel."""
+        """Raise ValueError also if a choice ends later trials, which a kernel would not see."""
         super().check_plays(environment)
         if environment.ends_early:
             raise ValueError(
@@ -51,7 +51,7 @@ class Perseverator(Model):
 class ChoiceKernel(Perseverator):
     """P(a) is softmax(beta_c C[a]), with C the recency-weighted share of a among earlier choices.
 
-    In each context C = 0 at first, and the choice of a brings C[b] += alpha_c ([b = a] - C[b]) for
+    In each context C = 0 at first. After the choice of a, C[b] += alpha_c ([b = a] - C[b]) for
     every action b. With alpha_c = 1 it is `Perseverator`, whose kappa is beta_c.
     """
 

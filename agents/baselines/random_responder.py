@@ -14,11 +14,11 @@ from knownminds.environments.environment import Choice, Observation
 
 __all__ = ["RandomResponder", "RandomRater", "RandomJudge"]
 
-LANES = 32  # as in sequences.py
+LANES = 32  # the same as in sequences.py
 
 
 def likelihood(width: float, *, acts: bool) -> Any:
-    """Make the kernel of a null model: of numbers on a range of this width, of actions, or both."""
+    """Return the kernel of a null model: numbers on a range of this width, actions, or both."""
 
     @compiled()
     def log_likelihood(theta, lapse, n_actions, row, start, *columns):  # type: ignore[no-untyped-def]
@@ -39,7 +39,7 @@ def action_at(uniforms: Any, n_actions: int) -> Any:
 
 
 class NullModel(Model):
-    """A model without parameters, to which all answers are equally likely, lapse or not."""
+    """A model without parameters: all answers are equally likely, with or without lapses."""
 
     separate = ()
     n_actions = None
@@ -47,13 +47,13 @@ class NullModel(Model):
     remembers = False
     given = "action"
     span: ClassVar[tuple[float, float] | None] = None
-    width: ClassVar[float] = 1.0  # of the range of numbers
+    width: ClassVar[float] = 1.0  # width of the range of numbers
 
     def reset(self) -> None:
-        """Nothing to forget."""
+        """Do nothing: there is nothing to forget."""
 
     def learn(self, observation: Observation, action: int, reward: float) -> None:
-        """Nothing to learn."""
+        """Do nothing: there is nothing to learn."""
 
     def action_probabilities(self, observation: Observation) -> Array:
         return np.full(self.actions, 1.0 / self.actions) if self.actions else np.empty(0)
@@ -101,7 +101,7 @@ class RandomRater(NullModel):
 
     @staticmethod
     def simulate(theta, lapse, n_actions, row, start, uniforms):  # type: ignore[no-untyped-def]
-        """Give the uniforms themselves."""
+        """Return the uniforms themselves."""
         return uniforms.copy()
 
     def choose(self, observation: Observation, rng: np.random.Generator) -> Choice:
@@ -120,5 +120,5 @@ class RandomJudge(RandomRater):
 
     @staticmethod
     def simulate(theta, lapse, n_actions, row, start, uniforms):  # type: ignore[no-untyped-def]
-        """Give the uniforms, from 0 to 100."""
+        """Return the uniforms, scaled to 0 to 100."""
         return 100.0 * uniforms

@@ -13,10 +13,10 @@ __all__ = ["WinStayLoseShift"]
 
 
 class WinStayLoseShift(Model):
-    """After a win the choice is repeated with probability p_stay, after none left with p_shift.
+    """Repeats a choice after a win with probability p_stay, and leaves it otherwise with p_shift.
 
-    A win is a reward above 0. Whoever leaves picks uniformly among the other actions; the first
-    choice in each context is uniform.
+    A win is a reward above 0. An agent that leaves picks uniformly among the other actions; the
+    first choice in each context is uniform.
     """
 
     summary = "repeats what has just paid and leaves what has not, each with a probability"

@@ -1,4 +1,4 @@
 """Causal reasoners: noisy-OR, mutation sampler, logistic and associative.
 
-Imported through `knownminds.agents`; itself imports the core of this floor.
+Users import it through `knownminds.agents`. It imports the core of this floor.
 """

@@ -1,6 +1,6 @@
-"""A reasoner who walks from state to state of a graph, and not for long.
+"""A reasoner who takes a short walk from state to state of a graph.
 
-Its kernel is written by hand: a walk has as many steps as its parameters say.
+Its kernel is written by hand, since the number of steps in a walk depends on the parameters.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from .percentages import WHOLE, Percentage
 
 __all__ = ["MutationSampler"]
 
-LANES = 32  # as in sequences.py
-ENDLESS = 4e5  # steps: longer walks count as endless, whose visits are the probabilities
-SETTLED = 1e-15  # a walk whose flows are smaller than this has arrived
-RARE = 1e-17  # of a walk's number of steps: no longer followed
+LANES = 32  # the same as in sequences.py
+ENDLESS = 4e5  # steps; longer walks count as endless, and their visits are the probabilities
+SETTLED = 1e-15  # a walk whose flows are smaller than this has converged
+RARE = 1e-17  # numbers of steps less probable than this are ignored
 HALF_LOG_2_PI = 0.5 * log(2.0 * pi)
-N_QUESTIONS = 81  # for each graph
-STEPS, SIGMA = 4, 5  # columns of theta, behind p, b, m1, m2
+N_QUESTIONS = 81  # questions about each graph
+STEPS, SIGMA = 4, 5  # columns of theta, after p, b, m1, m2
 
-# Which of the 8 states (4 first + 2 second + third) agree with what a question tells, and in which
-# of them the queried variable is present.
+# For each question, these are the states (of 8, 4 first + 2 second + third) that agree with what it
+# tells, and those among them in which the queried variable is present.
 _BITS = np.array(list(product((0, 1), repeat=3)))
 _TOLD = np.array(list(product((-1, 0, 1), repeat=3)))
 FITS = np.tile(((_TOLD[:, None] < 0) | (_TOLD[:, None] == _BITS)).all(axis=2), (3, 1))
@@ -45,7 +45,7 @@ HOLDS = FITS & np.repeat(_BITS.T == 1, 27, axis=0)
 
 @compiled(fastmath={"contract"})
 def _effect(b, m1, m2, c1, c2):  # type: ignore[no-untyped-def]
-    """Probabilities that an effect is present and absent; slopes of the former in b, m1, m2."""
+    """Return P(effect present), P(effect absent), and slopes of the first in b, m1, m2."""
     fails_1, fails_2 = 1.0 - m1 * c1, 1.0 - m2 * c2
     no = (1.0 - b) * fails_1 * fails_2
     return 1.0 - no, no, fails_1 * fails_2, (1.0 - b) * fails_2 * c1, (1.0 - b) * fails_1 * c2
@@ -60,7 +60,7 @@ def _joint(graph, theta, weight, slope):  # type: ignore[no-untyped-def]
         x1, x2, x3 = s >> 2, (s >> 1) & 1, s & 1
         f1, g1 = (p, 1.0) if x1 else (1.0 - p, -1.0)
         slope[s, STEPS] = 0.0
-        if graph == 0:  # C1 -> E <- C2
+        if graph == 0:  # the graph C1 -> E <- C2
             f2, g2 = (p, 1.0) if x2 else (1.0 - p, -1.0)
             yes, no, by_b, by_1, by_2 = _effect(b, m1, m2, x1, x2)
             f3, g3 = (yes, 1.0) if x3 else (no, -1.0)
@@ -68,7 +68,7 @@ def _joint(graph, theta, weight, slope):  # type: ignore[no-untyped-def]
             slope[s, 1] = f1 * f2 * g3 * by_b
             slope[s, 2] = f1 * f2 * g3 * by_1
             slope[s, 3] = f1 * f2 * g3 * by_2
-        else:  # C1 -> C2 -> C3, or C2 <- C1 -> C3
+        else:  # the graphs C1 -> C2 -> C3 and C2 <- C1 -> C3
             yes, no, second_b, by_1, _ = _effect(b, m1, m2, x1, 0)
             f2, g2 = (yes, 1.0) if x2 else (no, -1.0)
             yes, no, third_b, _, by_2 = _effect(b, m1, m2, 0, x2 if graph == 1 else x1)
@@ -82,12 +82,14 @@ def _joint(graph, theta, weight, slope):  # type: ignore[no-untyped-def]
 
 @compiled(fastmath={"contract"})
 def _walk(steps, weight, slope, places, rates, now, turn, total, total_turn):  # type: ignore[no-untyped-def]
-    """Replace probabilities of states by the expected visits of a walk, and slopes by theirs.
+    """Replace probabilities of states by a walk's expected visits, and their slopes by those of
+    visits.
 
-    The walk begins where nothing or everything is present and takes N ~ Poisson(steps) steps: one
-    of the three variables is proposed to flip, and accepted with the ratio of probabilities. The
-    expected visits are the sum of P(N >= t) times the distribution after t steps, which the
-    transition matrix carries forward beside its derivatives; d P(N >= t) / d steps = P(N = t - 1).
+    The walk begins where nothing or everything is present, and takes N ~ Poisson(steps) steps. In
+    each step one of the three variables is proposed to flip, and the flip is accepted with the
+    ratio of probabilities. The expected visits are the sum of P(N >= t) times the distribution
+    after t steps. The transition matrix carries this distribution forward beside its derivatives.
+    The slope in `steps` follows from d P(N >= t) / d steps = P(N = t - 1).
     """
     e = 0
     for bit in (4, 2, 1):
@@ -110,13 +112,13 @@ def _walk(steps, weight, slope, places, rates, now, turn, total, total_turn):  #
     log_steps, log_chance, survival = log(steps), -steps, 1.0
     counted, turned, t = 1.0, 0.0, 0
     while True:
-        chance = exp(log_chance)  # of t steps exactly
+        chance = exp(log_chance)  # the probability of exactly t steps
         if t > steps and chance < RARE:
             break
         t += 1
         survival = max(survival - chance, 0.0)
         log_chance += log_steps - log(t)
-        # All flows of a step go by the distribution before it.
+        # All flows of a step depend on the distribution before it.
         largest = 0.0
         for e in range(12):
             likely, rare = places[e, 0], places[e, 1]
@@ -128,7 +130,8 @@ def _walk(steps, weight, slope, places, rates, now, turn, total, total_turn):  #
                 )
                 largest = max(largest, abs(rates[e, 5 + k]))
         if largest < SETTLED:
-            # The rest of the visits are spread as these: E N + 1 of them in all.
+            # The remaining visits are spread like the present ones; there are E N + 1 visits in
+            # all.
             survival, chance = 1.0 + steps - counted, 1.0 - turned
             t = -1
         else:
@@ -156,9 +159,9 @@ def _walk(steps, weight, slope, places, rates, now, turn, total, total_turn):  #
 
 @compiled(fastmath={"contract"})
 def _score(y, answer, precise, constant):  # type: ignore[no-untyped-def]
-    """Log density of an answer; slopes in what is predicted and in the noise.
+    """Return the log density of an answer, and its slopes in the prediction and in the noise.
 
-    `precise` is 1 / sigma, `constant` the log density of an answer that is as predicted.
+    `precise` is 1 / sigma; `constant` is the log density of an answer that equals the prediction.
     """
     if 0.0 < y < 100.0:
         off = (y / 100.0 - answer) * precise
@@ -170,7 +173,7 @@ def _score(y, answer, precise, constant):  # type: ignore[no-untyped-def]
 
 @njit(forceinline=True, error_model="numpy", fastmath={"contract"})
 def _agreeing(weight, question):  # type: ignore[no-untyped-def]
-    """Weight of the states that agree with a question and hold what it asks, and of all that do."""
+    """Return the weight of all states that agree with a question, and of those with its event."""
     holds = fits = 0.0
     for s in range(8):
         fits += weight[s] if FITS[question, s] else 0.0
@@ -191,7 +194,7 @@ def _visits(graph, theta, weight, slope, buffers):  # type: ignore[no-untyped-de
     """Fill in the weights of the states, weight[8], and their slopes[8, 5]."""
     places, rates, now, turn, total, total_turn = buffers
     _joint(graph, theta, weight, slope)
-    if theta[STEPS] < ENDLESS:  # the slope in the number of steps is 0 beyond
+    if theta[STEPS] < ENDLESS:  # beyond, the slope in the number of steps is 0
         _walk(theta[STEPS], weight, slope, places, rates, now, turn, total, total_turn)
 
 
@@ -204,7 +207,7 @@ def _buffers():  # type: ignore[no-untyped-def]
 
 @compiled(fastmath={"contract"})
 def log_likelihood(theta, lapse, n_actions, row, start, response, cell):  # type: ignore[no-untyped-def]
-    """Log-likelihood [N] and gradient of theta [N, P]."""
+    """Return the log-likelihood [N] and its gradient in theta [N, P]."""
     total, p = np.zeros(len(theta)), theta.shape[1]
     gradient = np.zeros((len(theta), p if lapse is None else p + 1))
     pull, weight, slope, buffers = np.empty(8), np.empty(8), np.empty((8, 5)), _buffers()
@@ -246,7 +249,7 @@ def log_likelihood(theta, lapse, n_actions, row, start, response, cell):  # type
 
 @compiled(fastmath={"contract"})
 def _answers(theta, lapse, row, start, uniforms, noise, cell):  # type: ignore[no-untyped-def]
-    """Answer; the first uniform decides on a lapse, which gives the second as the answer."""
+    """Fill in answers; the first uniform decides on a lapse, whose answer is the second uniform."""
     response = np.full((start[-1], LANES), np.nan)
     weight, slope, buffers = np.empty(8), np.empty((8, 5)), _buffers()
     for block in range(len(row)):
@@ -271,7 +274,7 @@ def _answers(theta, lapse, row, start, uniforms, noise, cell):  # type: ignore[n
 def simulate(  # type: ignore[no-untyped-def]
     theta, lapse, n_actions, row, start, uniforms, graph, query, first, second, third
 ):
-    """Answer questions, each in one row."""
+    """Return the answers to questions, each in one row."""
     noise = ndtri(np.maximum(uniforms[:, 1], SMALLEST))
     cell, shown = np.full(query.shape, -1.0), query >= 0.0
     cell[shown] = question_code(*(c[shown] for c in (graph, query, first, second, third)))
@@ -279,9 +282,10 @@ def simulate(  # type: ignore[no-untyped-def]
 
 
 def question_code(*question: Any) -> Integers:
-    """Number the questions: 81 graph + 27 query + 9 (first + 1) + 3 (second + 1) + third + 1.
+    """Return the number of a question: 81 graph + 27 query + 9 (first + 1) + 3 (second + 1) + third
+    + 1.
 
-    Raises ValueError if one is none.
+    Raises ValueError if a question does not exist.
     """
     graph, query, *states = (np.nan_to_num(column, nan=-2.0) for column in question)
     wrong = ~(np.isin(states, (-1.0, 0.0, 1.0)).all(axis=0) & np.isin(graph, (0.0, 1.0, 2.0)))
@@ -300,13 +304,14 @@ def question_code(*question: Any) -> Integers:
 class MutationSampler(CausalReasoner):
     """Judges by the states that a short walk through the graph's states visits.
 
-    A Metropolis walk over the eight states begins where nothing or everything is present (equal
-    odds), proposes to flip a variable at each of its N ~ Poisson(lambda) steps, and accepts with
-    the ratio of the probabilities that a leaky noisy-OR gives to the states. The answer is the
-    ratio of the expected visits V = sum over t of P(N >= t) d T^t to states that hold what is asked
-    and agree with what is given, and to all that agree: that of pooled walks, not the mean of each
-    walk's share. Short walks stay near the prototypes and weaken explaining away; as lambda grows
-    the model becomes `noisy_or`, which it is taken to be from 400,000 steps on.
+    A Metropolis walk over the eight states begins where nothing or everything is present, with
+    equal odds. At each of its N ~ Poisson(lambda) steps it proposes to flip a variable, and accepts
+    with the ratio of the probabilities that a leaky noisy-OR gives to the states. The expected
+    visits are V = sum over t of P(N >= t) d T^t. The answer is a ratio: the visits to states that
+    agree with what is given and hold what is asked, over the visits to all states that agree. This
+    is the ratio for pooled walks, not the mean of each walk's ratio. Short walks stay near the
+    prototypes and weaken explaining away. As lambda grows the model becomes `noisy_or`; from
+    400,000 steps on it is treated as that.
     """
 
     name = "mutation_sampler"
@@ -315,7 +320,7 @@ class MutationSampler(CausalReasoner):
     columns = ("response", "graph", "query", "first", "second", "third")
     design = ("graph", "query", "first", "second", "third")
     separate = ()
-    order = ("cell",)  # a walk serves all questions about a graph
+    order = ("cell",)  # one walk serves all questions about a graph
     given = "response"
     span = (0.0, 100.0)
     n_uniforms = 2

@@ -22,32 +22,32 @@ __all__ = [
     "NetworkReasoner",
 ]
 
-LEAST = 1e-9  # what a cause that always works leaves undone is taken to be this much
-IMPOSSIBLE = 1e-300  # probability that what cannot be counts with
+LEAST = 1e-9  # a cause that always works is taken to fail with this probability
+IMPOSSIBLE = 1e-300  # the least probability that something impossible counts with
 
 
 def _log_fails(chance: Any) -> Any:
-    """Return the logarithm of how often nothing comes of it."""
+    """Return the log of the probability that something does not come about."""
     return np.log(np.clip(1.0 - chance, LEAST, 1.0))
 
 
 class NetworkReasoner(PercentJudge):
     """Sums over the states of a causal network, with four ways to depart from exact answers.
 
-    With the base rates b_j and the strengths w_ij that are shown, variable j is present, given the
-    states x_i of its causes, with probability
+    With the base rates b_j and the strengths w_ij that are shown, variable j is present with the
+    following probability, given the states x_i of its causes:
 
         [1 - (1 - b_j)^r prod over w_ij > 0 (1 - w_ij)^(s x_i)]
             times prod over w_ij < 0 (1 - |w_ij|)^(s x_i)
 
-    and P(query | shown) is a ratio of sums over the states. An intervention cuts a variable off
-    from its causes. With P_do the answer by that rule, P_see the one as if all that is shown had
-    merely been observed, and A the share of the variables shown that are present, the answer is
+    P(query | shown) is a ratio of sums over the states. An intervention cuts a variable off from
+    its causes. Let P_do be the answer by that rule, P_see the answer if everything shown had merely
+    been observed, and A the share of the shown variables that are present. Then the answer is
 
         (1 - k) [(1 - n) P_do + n P_see] + k A + sigma N(0, 1),
 
-    cut off at 0 and 1: n is `neglect`, s `strength_scale`, r `base_scale`. With n = k = 0 and
-    s = r = 1 it is exact. What would be certain is taken to fail once in 1e9.
+    cut off at 0 and 1. Here n is `neglect`, s `strength_scale` and r `base_scale`. With n = k = 0
+    and s = r = 1 it is exact. An event that would be certain is taken to fail once in 1e9.
     """
 
     name = "network_reasoner"
@@ -66,7 +66,7 @@ class NetworkReasoner(PercentJudge):
     sigma = NOISE
 
     def chances(self, trial: Any) -> list[dict[tuple[int, ...], Any]]:
-        """Return how likely each variable is present, by the states of those before it."""
+        """Return how likely each variable is to be present, by the states of those before it."""
         rows: list[dict[tuple[int, ...], Any]] = []
         for j, base in enumerate(BASES):
             rows.append({})
@@ -81,10 +81,10 @@ class NetworkReasoner(PercentJudge):
         return rows
 
     def share(self, trial: Any, chances: Any, cut: bool) -> Any:
-        """Return P(query | shown), with interventions that cut off or as if all was observed."""
+        """Return P(query | shown); interventions cut off causes if `cut`, else are observed."""
 
         def weight(states: Any, before: tuple[int, ...] = ()) -> Any:
-            """Sum the probabilities of the states that are left, behind values of the first."""
+            """Sum the probabilities of the states that begin with these values."""
             j = len(before)
             if j == len(TOLD):
                 return 1.0
@@ -122,7 +122,7 @@ NetworkReasonerExact = holding(
     base_scale=1.0,
     k=0.0,
 )
-# Reasons backwards from every intervention, to what would have caused it.
+# This reasons backwards from every intervention to its possible causes.
 NetworkReasonerSeeing = holding(
     NetworkReasoner,
     "network_reasoner_seeing",
@@ -147,8 +147,8 @@ NetworkReasonerBiased = holding(
     neglect=0.0,
     k=0.0,
 )
-# Whatever is present speaks for whatever is queried, also where the network screens it off: a
-# violation of the Markov condition of the size k.
+# Any present variable speaks for the queried one, even if the network screens it off: a violation
+# of the Markov condition of size k.
 NetworkReasonerAssociative = holding(
     NetworkReasoner,
     "network_reasoner_associative",

@@ -1,7 +1,7 @@
 """Reasoners over causal graphs of three binary variables: leaky noisy-OR, its variants, rivals.
 
-A reasoner answers by the share that states in which the queried variable is present have in the
-probability of all states that agree with what is shown.
+A reasoner answers with a share: the probability of the states that agree with what is shown and
+have the queried variable present, over the probability of all states that agree.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ __all__ = [
     "AssociativeReasoner",
 ]
 
-EDGE = 1e-9  # probabilities are this far from 0 and 1, where every state is possible
-STEEPEST = 300.0  # log odds beyond which a logistic function is as good as 0 or 1
+EDGE = 1e-9  # probabilities keep this distance from 0 and 1, so that every state is possible
+STEEPEST = 300.0  # beyond such log odds a logistic function is practically 0 or 1
 QUESTION = ("query", "first", "second", "third")
 COLLIDER, CHAIN, FORK = 0, 1, 2  # positions in `GRAPHS`
 
@@ -53,7 +53,7 @@ class CausalReasoner(Model):
 
     @classmethod
     def check_plays(cls, environment: Environment) -> None:
-        """Raise ValueError also where the graph is none that the model knows."""
+        """Raise ValueError also if the model does not know the graph."""
         super().check_plays(environment)
         graph = environment.settings.get("graph", "collider")
         if graph not in cls.graphs:
@@ -64,18 +64,19 @@ class CausalReasoner(Model):
 
     @classmethod
     def judgements(cls, theta: Array, graph: Array, questions: Array) -> Array:
-        """Return what agents with theta[n, P] judge of questions, [n, Q], on a scale from 0 to 1.
+        """Return the judgements of agents with theta[n, P] on questions, [n, Q], from 0 to 1.
 
         Parameters
         ----------
         graph, questions
-            [Q], positions in `GRAPHS`; [Q, 4], the queried variable and what is known of each.
+            [Q], positions in `GRAPHS`; [Q, 4], the queried variable and what is known of each
+            variable.
         """
         raise NotImplementedError
 
 
 def prior(description: str) -> Any:
-    """Declare a probability of a graph, with the prior that all of them have."""
+    """Declare a probability of a graph, with the prior that all of them share."""
     return unit(description, mean=0.0, sd=1.5)
 
 
@@ -84,7 +85,7 @@ def _inside(probability: Any) -> Any:
 
 
 class GraphReasoner(CausalReasoner, PercentJudge):
-    """Sums over the eight states of a graph, whose edges are alike in kind and differ in strength.
+    """Sums over the eight states of a graph; its edges are of one kind and differ in strength.
 
     The graph is a collider C1 -> E <- C2, a chain C1 -> C2 -> C3 or a fork C2 <- C1 -> C3. Each
     variable without causes has a prior.
@@ -135,7 +136,7 @@ class GraphReasoner(CausalReasoner, PercentJudge):
 
 
 class LeakyNoisyOr(GraphReasoner):
-    """What reasoners by a leaky noisy-OR share: P(E = 0) = (1 - b) (1 - m1)^c1 (1 - m2)^c2."""
+    """The base of leaky noisy-ORs: P(E = 0) = (1 - b) (1 - m1)^c1 (1 - m2)^c2."""
 
     source = "Cheng 1997; Rehder and Waldmann 2017"
 
@@ -159,9 +160,9 @@ class LeakyNoisyOr(GraphReasoner):
 class NoisyOr(LeakyNoisyOr):
     """Infers by the probabilities of a leaky noisy-OR, exactly.
 
-    P(E = 0 | c1, c2) = (1 - b) (1 - m1)^c1 (1 - m2)^c2, and each cause has the prior p. Edges of
-    a chain or a fork are noisy-ORs with a single cause, of strength m1 (the first) and m2, and
-    the same leak; p is the prior of the variable without causes.
+    P(E = 0 | c1, c2) = (1 - b) (1 - m1)^c1 (1 - m2)^c2, and each cause has the prior p. The edges
+    of a chain or a fork are noisy-ORs with a single cause. They have the strengths m1 (the first
+    edge) and m2, and the same leak; p is the prior of the variable without causes.
     """
 
     name = "noisy_or"
@@ -171,7 +172,7 @@ class NoisyOr(LeakyNoisyOr):
 
 
 class NoisyOrFive(NoisyOr):
-    """A noisy-OR in which each cause of the collider has a separate prior."""
+    """A noisy-OR in which each cause of the collider has a prior of its own."""
 
     name = "noisy_or_five"
     summary = "a leaky noisy-OR with a prior and a strength for each cause"
@@ -196,11 +197,11 @@ class NoisyOrThree(NoisyOr):
 
 
 class NoisyOrGaussian(NoisyOr):
-    """Answers as `NoisyOr` does, cut off at 0 and 100; its likelihood does not know of the cut.
+    """Answers as `NoisyOr` does, cut off at 0 and 100, but its likelihood ignores the cut.
 
-    A plain Gaussian, of which least squares is the maximum likelihood: what the published fits
-    assume. It is no density of answers from 0 to 100, as some of it lies outside, so that its
-    posteriors are too narrow and its sigma too small.
+    The density is a plain Gaussian, for which least squares gives the maximum likelihood. The
+    published fits assume this. It is not a density of answers from 0 to 100, as some of it lies
+    outside. So its posteriors are too narrow and its sigma is too small.
     """
 
     name = "noisy_or_gaussian"
@@ -211,8 +212,8 @@ class NoisyOrGaussian(NoisyOr):
 class NoisyOrPooled(NoisyOr):
     """Answers questions about C2 by the formula of their mirror images about C1.
 
-    The published scoring: m1 and m2 do not belong to the two causes then, and a difference
-    between them is one between predictive and diagnostic questions. No graph answers like this
+    This is the published scoring. Here m1 and m2 do not belong to the two causes; a difference
+    between them is one between predictive and diagnostic questions. No graph gives such answers
     unless m1 = m2.
     """
 
@@ -231,7 +232,7 @@ class NoisyOrPooled(NoisyOr):
 class AssociativeReasoner(LeakyNoisyOr):
     """Mixes (1 - k) noisy-OR with k times the share of observed variables that are present.
 
-    At k = 0 this is `noisy_or`; at k = 1 the direction of the arrows plays no part.
+    At k = 0 this is `noisy_or`; at k = 1 the direction of the arrows does not matter.
     """
 
     name = "associative_reasoner"
@@ -252,8 +253,8 @@ class AssociativeReasoner(LeakyNoisyOr):
 class LogisticCollider(GraphReasoner):
     """Infers by a logistic regression of the effect on its causes, exactly.
 
-    P(E = 1 | c1, c2) = logistic(b_0 + w_1 c1 + w_2 c2), and each cause has the prior p. Edges of a
-    chain or a fork have the weights w_1 (the first) and w_2, and the same intercept.
+    P(E = 1 | c1, c2) = logistic(b_0 + w_1 c1 + w_2 c2), and each cause has the prior p. The edges
+    of a chain or a fork have the weights w_1 (the first edge) and w_2, and the same intercept.
     """
 
     name = "logistic_collider"

@@ -1,4 +1,4 @@
-"""Judgements from 0 to 100: a normal error that is cut off at the ends, lapses to any number."""
+"""Judgements from 0 to 100, with a normal error cut off at the ends, and lapses to any number."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from knownminds.agents.compiler.definition import HALF_LOG_2_PI, Law, positive
 from knownminds.agents.model import Model
 from knownminds.environments.environment import Observation
 
-WHOLE = 101.0  # numbers from 0 to 100
+WHOLE = 101.0  # how many whole numbers there are from 0 to 100
 LOG_100 = log(100.0)
 
 
@@ -21,12 +21,12 @@ LOG_100 = log(100.0)
 class Percentage(Law):
     """A number from 0 to 100 around 100 mean, with a normal error of 100 sd, cut off at the ends.
 
-    What lies beyond 0 or 100 is given as 0 or 100, which have a probability therefore. A lapse is
+    Anything beyond 0 or 100 is given as 0 or 100, so that these two have a probability. A lapse is
     any number from 0 to 100: rounded to whole numbers, all 101 are equally likely.
 
     Parameters
     ----------
-    mean, sd : as shares of 1
+    mean, sd : both divided by 100
     """
 
     mean: Any
@@ -51,9 +51,9 @@ class Percentage(Law):
 
 @dataclass(frozen=True)
 class PlainPercentage(Percentage):
-    """A number that is cut off as `Percentage` is, with a density that knows nothing of the cut.
+    """A number that is cut off like `Percentage`, but whose density ignores the cut.
 
-    A plain Gaussian, of which least squares is the maximum likelihood.
+    The density is a plain Gaussian, for which least squares gives the maximum likelihood.
     """
 
     def log_density(self, y: Any) -> Any:
@@ -68,7 +68,7 @@ NOISE = positive("standard deviation of answers on a scale from 0 to 1", mean=-2
 
 
 class PercentJudge(Model):
-    """Answers with a number from 0 to 100 around what it judges, on a scale from 0 to 1.
+    """Answers with a number from 0 to 100 around its judgement, which is on a scale from 0 to 1.
 
     Attributes
     ----------

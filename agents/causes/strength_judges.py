@@ -1,4 +1,4 @@
-"""Judges of causal strength by tables of counts: contrast, causal power, causal support."""
+"""Judges of causal strength from tables of counts: contrast, causal power, causal support."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from .percentages import NOISE, PercentJudge
 
 __all__ = ["PowerPc", "DeltaP", "CausalSupport", "StrengthJudge"]
 
-LEAST = 1e-9  # room in which a cause could show
+LEAST = 1e-9  # least room for a cause to show
 
 
 class StrengthJudge(PercentJudge):
-    """Mixes causal power with the contrast, weights w and 1 - w.
+    """Mixes causal power with the contrast, with the weights w and 1 - w.
 
     With p = P(effect | cause) and q = P(effect | no cause), the contrast is dP = p - q, and the
-    power to produce is dP / (1 - q) (Cheng 1997). Of a cause that prevents, the contrast is q - p
-    and its power (q - p) / q. Neither falls below 0, where the table speaks for the opposite of
-    the question; a table without room for the cause is judged 0. Answers are 100 times
-    Normal(w power + (1 - w) dP, sigma), cut off at 0 and 100.
+    power to produce is dP / (1 - q) (Cheng 1997). For a cause that prevents, the contrast is q - p
+    and the power is (q - p) / q. Where the table speaks for the opposite of the question, both are
+    0. A table without room for the cause is judged 0. Answers are 100 times Normal(w power + (1 -
+    w) dP, sigma), cut off at 0 and 100.
     """
 
     source = "Jenkins and Ward 1965; Cheng 1997"
@@ -58,10 +58,10 @@ DeltaP = holding(
 
 
 class CausalSupport(PercentJudge):
-    """Answers by how much the table speaks for there being a cause at all.
+    """Answers by how strongly the table speaks for there being a cause at all.
 
     The support is the log Bayes factor of a noisy-OR with the cause against one without
-    (`causal_support`; of a cause that prevents, of a noisy-AND-NOT). Answers are 100 times
+    (`causal_support`); for a cause that prevents, of a noisy-AND-NOT. Answers are 100 times
     Normal(1 / (1 + exp(-(bias + gain support))), sigma), cut off at 0 and 100.
     """
 

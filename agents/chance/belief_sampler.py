@@ -1,7 +1,7 @@
-"""A sampler whose beliefs about chance are bent: by a temperature, and towards some outcomes.
+"""A sampler whose beliefs about chance are bent, by a temperature and towards some outcomes.
 
-Its likelihood is that of all answers to a context, a softmax over as many outcomes as it has: a
-definition that goes through the kinds of outcomes, one after the other.
+All answers to a context enter its likelihood together. The likelihood is a softmax over the
+outcomes of the context, and its definition goes through the kinds of outcomes, one after the other.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from knownminds.environments.environment import Environment, Observation
 
 __all__ = ["BeliefSampler", "BeliefSamplerStated"]
 
-TINY = 1e-300  # whose logarithm is finite
+TINY = 1e-300  # the logarithm of this is finite
 LOWEST = -1e300  # below every log weight
 BIASES = tuple(f"bias_{mark}" for mark in MARKS)
 LETTER_BIASES = tuple(f"bias_{letter.lower()}" for letter in LETTERS[1:])
-# What a row holds: of a kind of outcomes that can come how many there are, how many answers they
-# got, their log probability and their marks. The last of a context also holds how many answers it
-# got, how many outcomes there are, how many cannot come, and how many answers these got. A stated
-# answer is a row with its letter and the right one.
+# A row holds a kind of possible outcomes: their number, their answers, their log probability and
+# their marks. The last row of a context also holds the number of answers to the context, of its
+# outcomes, of its impossible outcomes, and of the answers to these. A stated answer is a row with
+# its letter and the right letter.
 ENDING = ("answers", "every", "out", "gone")
 STATED = ("letter", "right")
 
 
 @dataclass(frozen=True)
 class Answers(Law):
-    """All answers to a context, by their log probability; a lapse gives each with another one."""
+    """All answers to a context, with their log probability; lapses are part of each answer's."""
 
     log_probability: Any
     of_lapse: Any
@@ -56,10 +56,10 @@ class Answers(Law):
 def _rows(
     code: Integers, cell: Integers, action: Array
 ) -> tuple[Integers, Integers, dict[str, Array]]:
-    """Return whose each row is, its context among all of these, and its columns.
+    """Return the subject of each row, the number of its context, and its columns.
 
     Outcomes of a context with the same probability and the same marks share a row. Raises
-    ValueError if an action is no outcome of its context.
+    ValueError if an action is not an outcome of its context.
     """
     cells, number = np.unique(cell, return_inverse=True)
     kinds = [_kinds_of(int(c)) for c in cells]
@@ -97,8 +97,10 @@ EMPTY = np.zeros((0, 2 + len(MARKS)))
 
 @cache
 def _kinds_of(cell: int) -> tuple[Array, Integers]:
-    """Return the kinds of outcomes, [kinds, 2 + marks]: how many, log probability, marks; and which
-    of them each outcome is, -1 for those that cannot come.
+    """Return the kinds of outcomes of a context, and the kind of each outcome.
+
+    A kind is a row, [kinds, 2 + marks]: number of outcomes, log probability, marks. The kind of an
+    impossible outcome is -1.
     """
     context = context_of(cell)
     possible = context.chance.probabilities > 0
@@ -121,11 +123,11 @@ def _bias(whither: str) -> Any:
 class BeliefSampler(Model):
     """Draws outcomes from the truth bent by a temperature and by biases.
 
-    log q(o) = (1/T) log p(o) + sum of the biases of o - const over the outcomes that can come;
-    those that cannot get the share `leak` together, all alike. A bias is added to the first outcome
-    that can come (of two named options, the one named first), the middle one (of at least three),
-    multiples of ten, the same as before, heads, and left. With T = 1 and no biases it knows the
-    truth.
+    log q(o) = (1/T) log p(o) + sum of the biases of o - const, over the possible outcomes.
+    Impossible outcomes share `leak` equally. A bias is added to each of these: the first possible
+    outcome (of two named options, the one named first), the middle one (of at least three),
+    multiples of ten, the outcome that came before, heads, and left. With T = 1 and no biases the
+    agent knows the truth.
 
     Trials of several scenarios can be fitted together, or with
     `inference.hierarchical(BeliefSampler, trials, unit=("model", "environment"), crossed=("model",
@@ -143,7 +145,7 @@ class BeliefSampler(Model):
     n_uniforms = 1
     n_actions = None
     remembers = False
-    kinds = ("kind", (0,))  # which tells rows from what fills up lanes
+    kinds = ("kind", (0,))  # tells rows from the padding of lanes
     states: ClassVar[bool] = False  # whether stated probabilities may be among the answers
 
     temperature = positive("above 1 flattens, below 1 sharpens", 0.0, 0.5)
@@ -165,7 +167,7 @@ class BeliefSampler(Model):
                 "Choose a model that does, such as belief_sampler_stated."
             )
 
-    # What it reveals.
+    # The following methods return what the sampler reveals.
 
     @classmethod
     def shares(cls, theta: Array, cell: int, correct: int) -> Array:
@@ -188,12 +190,12 @@ class BeliefSampler(Model):
         return shares
 
     def outcome_probabilities(self, cell: int) -> Array:
-        """Return the share of each outcome of a context: what the sampler reveals."""
+        """Return the probability of each outcome of a context, as the sampler reveals it."""
         shares: Array = self.shares(self.theta[None], cell, -1)[0]
         return shares
 
     def letter_probabilities(self, correct: int) -> Array:
-        """Return the share of each letter where that of the right probability is known."""
+        """Return the probability of each letter, given the letter of the right probability."""
         if not self.states:
             raise ValueError(f"{self.name} states no probabilities. Choose belief_sampler_stated.")
         shares: Array = self.shares(self.theta[None], 0, correct)[0]
@@ -205,7 +207,7 @@ class BeliefSampler(Model):
         return self.outcome_probabilities(int(observation["cell"]))
 
     def learn(self, observation: Observation, action: int, reward: float) -> None:
-        """Nothing to learn."""
+        """Do nothing: there is nothing to learn."""
 
     @classmethod
     def simulate(
@@ -233,18 +235,19 @@ class BeliefSampler(Model):
             action[here] = (uniforms[here][:, None] >= below).sum(axis=1)
         return action
 
-    # How likely the answers to a context are.
+    # The following methods make the likelihood of the answers to a context.
 
     @classmethod
     def prepare(
         cls, subject: Integers, sequence: Integers, columns: Mapping[str, Array], lapse: bool
     ) -> Prepared:
-        """Count the answers of a subject to a context; with lapses each answer stands alone.
+        """Count a subject's answers to each context; with lapses each answer is a row by itself.
 
         Raises
         ------
         ValueError
-            If an answer is no outcome of its context, or a stated probability where none may be.
+            If an answer is not an outcome of its context, or is a stated probability without being
+            allowed.
         """
         cell, correct, action = (columns[name] for name in cls.columns)
         code = np.arange(len(subject)) if lapse else subject
@@ -271,7 +274,7 @@ class BeliefSampler(Model):
         self.top, self.whole, self.chosen = LOWEST, 0.0, 0.0
 
     def weighed(self, trial: Any) -> tuple[Any, Any, Any]:
-        """Return the largest log weight so far, all weights over that, and what answers add."""
+        """Return the largest log weight so far, the weights over it, and the answers' sum."""
         lean = sum(getattr(self, f"bias_{mark}") * getattr(trial, mark) for mark in MARKS)
         height = trial.share / self.temperature + lean
         top = np.maximum(self.top, height)
@@ -296,8 +299,8 @@ class BeliefSampler(Model):
 class BeliefSamplerStated(BeliefSampler):
     """A belief sampler that also states probabilities, with five options to choose from.
 
-    With probability `known` it picks the right letter, else any, by biases for their positions.
-    What it states has nothing to do with what it reveals.
+    With probability `known` it picks the right letter, otherwise any letter, by biases for the
+    positions. The probabilities that it states do not depend on those that it reveals.
     """
 
     name = "belief_sampler_stated"

@@ -1,4 +1,4 @@
-"""Agents that weigh what they are shown: earlier counts, correlations, facts that do not matter."""
+"""Agents that weigh what they are shown: earlier counts, correlations, irrelevant facts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from knownminds.environments.environment import Environment
 
 __all__ = ["EvidenceWeigher", "CorrelationWeigher", "CorrelationNeglecter"]
 
-LEAST = 1e-9  # probability of an outcome that cannot come, which temperature bends as any other
+LEAST = 1e-9  # probability of an impossible outcome; temperature bends it like any other
 
 
 def _temperature() -> Any:
@@ -26,7 +26,7 @@ def _pull() -> Any:
 
 
 class Weigher(Model):
-    """What those who weigh have in common: they tell outcomes, and state no probabilities."""
+    """The base of weighers: they tell outcomes, and state no probabilities."""
 
     separate = ()
 
@@ -42,15 +42,16 @@ class Weigher(Model):
 
 
 class EvidenceWeigher(Weigher):
-    """Tells what a counter shows, and lets earlier counts and idle facts count more or less.
+    """Tells what a counter shows; earlier counts and irrelevant facts count more or less.
 
-    log q(o) = (1/T) log m(o) + b_fact [o is named by a fact] + b_repeat [o is the last count]
-    - const, with m the law of the mean that is known; or of two, each by its posterior
-    probability, whose evidence has the weight w: the odds are (prior odds) (likelihood ratio)^w.
+    log q(o) = (1/T) log m(o) + b_fact [o is named by a fact] + b_repeat [o is the last count] -
+    const. Here m is the law with the known mean. If the mean is one of two, m mixes both laws by
+    their posterior probabilities, in which the evidence has the weight w: the odds are (prior odds)
+    (likelihood ratio)^w.
 
-    T = 1, w = 1 and no biases is an agent that knows the truth; w near 0 goes by the prior alone,
-    and w above 1 jumps to conclusions. b_repeat also moves the agent after counts that have no
-    influence: above 0 a streak goes on, below 0 it is over.
+    With T = 1, w = 1 and no biases the agent knows the truth. With w near 0 it goes by the prior
+    alone, and with w above 1 it jumps to conclusions. b_repeat also moves the agent after counts
+    that have no influence: above 0 a streak goes on, below 0 it ends.
     """
 
     name = "evidence_weigher"
@@ -88,7 +89,7 @@ class EvidenceWeigher(Weigher):
         last = trial.earlier_1
         for count in counts[1:]:
             last = np.where(count >= 0, count, last)
-        # Logarithm of the likelihood of the first mean over that of the other.
+        # Log-likelihood of the first mean less that of the other.
         poisson = total * (np.log(mean) - np.log(other)) - n * (mean - other)
         tries = n + total
         geometric = total * (np.log(mean) - np.log(other))
@@ -109,12 +110,12 @@ class EvidenceWeigher(Weigher):
 class CorrelationWeigher(Weigher):
     """Tells how many linked coins show a face, and heeds their correlation more or less.
 
-    log q(o) = (1/T) log m(o) + b_fact [o is named by a fact] - const with
-    m = h p(o; r) + (1 - h) p(o; 0): with the probability h, `heed`, the agent goes by the joint law
-    of coins with their correlation r, and else by coins that fall independently of each other
-    (and of the first one, where that has been seen).
+    log q(o) = (1/T) log m(o) + b_fact [o is named by a fact] - const, with m = h p(o; r) + (1 - h)
+    p(o; 0). With the probability h, `heed`, the agent goes by the joint law of coins with their
+    correlation r. Otherwise it treats the coins as independent of each other (and of the first one,
+    if that has been seen).
 
-    T = 1, h = 1 and no bias is an agent that knows the truth; h = 0 is correlation neglect.
+    With T = 1, h = 1 and no bias the agent knows the truth; h = 0 is correlation neglect.
     """
 
     name = "correlation_weigher"
@@ -131,7 +132,8 @@ class CorrelationWeigher(Weigher):
 
     def law(self, share: Any, link: Any, seen: Any) -> list[Any]:
         after_hit, after_miss = share + link * (1.0 - share), share * (1.0 - link)
-        # As behind a coin before it: the same as `share`, and reads the link of a single coin too.
+        # This equals `share`; written as after a previous coin, it also reads the link of a single
+        # coin.
         alone = share * after_hit + (1.0 - share) * after_miss
         first = np.where(seen < 0, alone, seen)
         # By the number so far: those whose last coin shows the face, and the others.

@@ -1,4 +1,4 @@
-"""Printed kernels as functions: a file for each text, beside which numba keeps what it compiled."""
+"""Printed kernels as functions: each text has a file, beside which numba keeps compiled code."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from knownminds.agents.sequences import LANES
 from .printing import tables
 from .symbols import Expr
 
-_LOADING = threading.RLock()  # a module is listed before it is whole
-HOME = Path.home() / ".cache" / "knownminds"  # for models that lie in no file
+_LOADING = threading.RLock()  # Python lists a module before it is complete
+HOME = Path.home() / ".cache" / "knownminds"  # for models that are in no file
 
 HEAD = f"""\
 from math import inf, log, nan, sqrt
@@ -44,9 +44,9 @@ def module_text(about: str, roots: Iterable[Expr], lines: list[str]) -> str:
 
 
 def folder_of(model: type[Any]) -> Path:
-    """Return the folder for a model's texts: beside the file it is written in, if one can write.
+    """Return the folder for a model's texts: beside the model's file, if it is writable.
 
-    `KNOWNMINDS_CACHE` names another.
+    The environment variable `KNOWNMINDS_CACHE` names another folder.
     """
     if os.environ.get("KNOWNMINDS_CACHE"):
         return Path(os.environ["KNOWNMINDS_CACHE"])
@@ -62,11 +62,11 @@ def folder_of(model: type[Any]) -> Path:
 
 
 def loaded(text: str, name: str, folder: Path) -> ModuleType:
-    """Import a text by way of a file named by its hash."""
+    """Import a text through a file that is named by its hash."""
     key = f"{name}_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     file = folder / f"{key}.py"
     folder.mkdir(parents=True, exist_ok=True)
-    with _LOADING, FileLock(file.with_suffix(".lock")):  # threads, then processes
+    with _LOADING, FileLock(file.with_suffix(".lock")):  # threads, processes
         if not file.exists():
             part = file.with_suffix(f".{os.getpid()}.part")
             part.write_text(text, encoding="utf-8")
@@ -86,6 +86,6 @@ def _imported(file: Path, key: str) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except BaseException:
-        del sys.modules[key]  # or the next one who asks gets half of it
+        del sys.modules[key]  # otherwise the next import gets an incomplete module
         raise
     return module

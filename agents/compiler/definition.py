@@ -1,4 +1,4 @@
-"""What a definition is made of besides its methods: parameters and laws of answers."""
+"""The parts of a definition besides its methods: parameters and laws of answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from knownminds.agents.parameters import IDENTITY, POSITIVE, UNIT, Parameter, Support
 
-SMALLEST = 1e-300  # a uniform number whose normal quantile is finite
+SMALLEST = 1e-300  # the normal quantile of this uniform number is finite
 HALF_LOG_2_PI = 0.5 * float(np.log(2.0 * np.pi))
 
 
@@ -44,21 +44,21 @@ def unit(description: str, mean: float = 0.0, sd: float = 1.0, **more: Any) -> A
 
 
 class Law:
-    """How a number that is given scatters: a dataclass whose fields a definition fills.
+    """The distribution of an answer that is a number: a dataclass whose fields a definition fills.
 
     Its methods are plain NumPy (and `scipy.special.ndtr`, `log_ndtr`), as definitions are.
 
     Attributes
     ----------
     span
-        The range of responses that the law knows, over which lapses are uniform; None where the
-        law says itself what a lapse gives.
+        The range of responses, over which lapses are uniform; None if the law itself defines
+        lapses.
     """
 
     span: ClassVar[tuple[float, float] | None] = (0.0, 1.0)
 
     def log_density(self, y: Any) -> Any:
-        """Return the log density of a response; where it has a probability, the log of that."""
+        """Return the log density of a response, or its log probability if it has one."""
         raise NotImplementedError
 
     def at(self, normal: Any) -> Any:
@@ -66,11 +66,11 @@ class Law:
         raise NotImplementedError
 
     def lapse_density(self, y: Any) -> Any:
-        """Return the density of a response that is given in a lapse."""
+        """Return the density of a response in a lapse."""
         return 1.0
 
     def lapse_at(self, u: Any) -> Any:
-        """Return the response of a lapse at a uniform number."""
+        """Return the response of a lapse, given a uniform number."""
         return u
 
 
@@ -119,18 +119,18 @@ class Probabilities:
 
 
 def probabilities(outcome: Any) -> list[float]:
-    """Return the probability of each action by what `respond` returned on numbers."""
+    """Return the probability of each action, given what `respond` returned on numbers."""
     if isinstance(outcome, Probabilities):
         return [float(p) for p in outcome.values]
     return shares(np.ravel(outcome).tolist())
 
 
 def shares(numbers: Sequence[float]) -> list[float]:
-    """Return the probability of each action by their utilities, or by the log odds of action 1."""
+    """Return the probability of each action, given their utilities or the log odds of action 1."""
     if len(numbers) == 1:
         (x,) = numbers
         e = exp(-abs(x))
-        both = (e, 1.0) if x > 0.0 else (1.0, e)  # neither as 1 less the other: digits are lost
+        both = (e, 1.0) if x > 0.0 else (1.0, e)  # 1 less the other would lose digits
         return [b / (1.0 + e) for b in both]
     top = max(numbers)
     weights = [exp(u - top) for u in numbers]

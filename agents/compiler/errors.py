@@ -24,7 +24,7 @@ def explained(model: type[Any], world: type[Any] | None = None) -> Iterator[None
         yield
     except (RecursionError, MemoryError):
         raise
-    except Exception as error:  # whatever an author's code raises
+    except Exception as error:  # an author's code may raise anything
         bases = (*model.__mro__, *(world.__mro__ if world is not None else ()))
         files = {inspect.getfile(base) for base in bases if _written_by_an_author(base)}
         where = ""

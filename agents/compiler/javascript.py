@@ -1,4 +1,4 @@
-"""A world as JavaScript, so that a page plays it, and all that it can show and pay on the way."""
+"""A world as JavaScript, so that a web page can play it, and everything it can show and pay."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from .symbols import (
 )
 from .tracing import Passage, entries
 
-# What JavaScript calculates as Python does, to the last bit.
+# JavaScript computes these operations exactly as Python does, to the last bit.
 EXACT = frozenset(("number", "symbol", "add", "sub", "mul", "div", "select", "gt", "eq", "not"))
 EXACT |= {"and", "lookup", "abs", "sqrt"}
-MOST = 200_000  # combinations of what a world remembers, a trial
+MOST = 200_000  # combinations of what a world remembers, per trial
 NO_ACTION = -1
 PRESENT = "present"
 
@@ -39,25 +39,25 @@ _SCRIPT = {"select": "pick", "abs": "Math.abs", "sqrt": "Math.sqrt"}
 _SCRIPT |= {"max": "Math.max", "min": "Math.min"}
 _NAMES = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
-# What a trial showed and paid, in the order of `Script.shown` and `Script.paid`.
+# The values that a trial showed and paid, in the order of `Script.shown` and `Script.paid`.
 Lived = tuple[float, ...]
 
 
 class Script:
-    """The world of an experiment in JavaScript, and which values its columns can take.
+    """The world of an experiment in JavaScript, and the values that its columns can take.
 
     Parameters
     ----------
     environment
-        What is played.
+        The experiment.
     told
-        The columns that texts hang on, among those that the world shows; what is paid is always
+        The columns on which texts depend, among those that the world shows; the reward is always
         one of them.
 
     Raises
     ------
     ValueError
-        If the world cannot be run on symbols, or needs functions that browsers round otherwise.
+        If the world cannot be run on symbols, or needs functions that browsers round differently.
     """
 
     def __init__(self, environment: Environment, names: Collection[str] = ()) -> None:
@@ -90,12 +90,12 @@ class Script:
 
     @property
     def start(self) -> dict[str, float]:
-        """What the world remembers before the first trial."""
+        """The memory of the world before the first trial."""
         return {name: float(x.value) for name, x in self._passage.start.items()}
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """The tables of the design that it reads."""
+        """The tables of the design that the world reads."""
         return tuple(dict.fromkeys(table for table, _ in self._places.values()))
 
     @property
@@ -105,13 +105,13 @@ class Script:
     def ways(self, design: Design) -> Iterator[dict[int, set[Lived]]]:
         """Yield for each trial, by action, what it can have shown and paid: `shown`, then `paid`.
 
-        Each number that a world remembers is followed by itself, so that some of what is yielded
-        may never come together. A trial that cannot happen yields nothing.
+        Each number that a world remembers is followed by itself, so that some of the yielded
+        combinations may never occur. A trial that cannot happen yields nothing.
 
         Raises
         ------
         ValueError
-            If a world can be in too many ways.
+            If a world can be in too many states.
         """
         names = (*self.shown, *self.paid)
         sets: dict[str, Collection[float]] = {name: {value} for name, value in self.start.items()}
@@ -129,7 +129,7 @@ class Script:
             yield by_action
 
     def follow(self, design: Design, actions: Mapping[int, int]) -> dict[int, dict[str, float]]:
-        """Return what the trials that happen show and pay, by trial, as a page reckons it."""
+        """Return what the trials that happen show and pay, by trial, as a page computes it."""
         state, columns = self.start, {}
         for t in range(self.environment.n_trials):
             if self._happens(design, t):
@@ -152,7 +152,7 @@ class Script:
         trial: int,
         action: int,
     ) -> list[list[float]]:
-        """Return by name what a trial makes of all combinations of what is remembered by then."""
+        """Return by name what a trial makes of all combinations of the remembered numbers."""
         depends = frozenset[str]().union(*(self._depends[action][name] for name in names))
         start = {name: sets[name] if name in depends else [x] for name, x in self.start.items()}
         ways = prod(map(len, start.values()))
@@ -166,7 +166,7 @@ class Script:
         data = self._data(design, trial, action) | dict(state)
         made = evaluated([self._results[name] for name in names], data)
         lists = [np.broadcast_to(np.asarray(x, dtype=float), ways).tolist() for x in made]
-        return [[nan if isnan(x) else x for x in one] for one in lists]  # one NaN, as it is itself
+        return [[nan if isnan(x) else x for x in one] for one in lists]  # NaN is one object
 
     def _read(self, roots: list[Expr]) -> dict[str, tuple[str, tuple[int, ...]]]:
         """Return the table, and the position in it, of each number that the world reads."""
@@ -175,12 +175,12 @@ class Script:
         return {x.value: places[x.value] for x in read if x is not self._action}
 
     def _data(self, design: Design, t: int, action: int) -> dict[str, Any]:
-        """Return what the world reads on a trial, by name."""
+        """Return the numbers that the world reads on a trial, by name."""
         read = {name: design.table[table][(t, *at)] for name, (table, at) in self._places.items()}
         return {"action": float(action), **{name: float(x) for name, x in read.items()}}
 
     def _depending(self, action: int) -> dict[str, frozenset[str]]:
-        """Return what each column, and each number remembered, depends on among these numbers."""
+        """Return which of these numbers each column, and each remembered number, depends on."""
         by_name, put = {}, {self._action: number(action)}
         for name, x in self._results.items():
             parts = within([substituted(x, put)])
@@ -190,7 +190,7 @@ class Script:
 
     @property
     def _needed(self) -> set[str]:
-        """What is remembered that texts hang on, in this trial or a later one."""
+        """The remembered numbers on which texts depend, in this trial or a later one."""
         wanted = {PRESENT, *self.shown, *self.paid}
         while True:
             more = {
@@ -208,7 +208,7 @@ class Script:
         return names
 
     def _javascript(self, roots: list[Expr]) -> str:
-        """Return a function of what is remembered, the design's tables, trial and action."""
+        """Return a JavaScript function of memory, the design's tables, trial and action."""
         passage = self._passage
         loads = [f"const {name} = state.{name};" for name in passage.start]
         for entry, (table, index) in self._places.items():
@@ -228,7 +228,7 @@ class Script:
 
 
 class _ScriptPrinter(Printer):
-    """Writes the statements that `Printer` writes, in JavaScript."""
+    """Writes the same statements as `Printer`, in JavaScript."""
 
     assignment = "const {name} = {text};"
 
@@ -242,12 +242,12 @@ class _ScriptPrinter(Printer):
         return f"!{self.name(x.args[0])}" if x.op == "not" else super().text(x)
 
     def looked_up(self, x: Expr, index: str) -> str:
-        """Return the text of an entry of a table; outside of it, the first."""
+        """Return the text of an entry of a table; an index outside of it gives the first entry."""
         inside = f"({index} >= 0) && ({index} < {len(x.value)})"
         return f"{table_name(x)}[Math.trunc({inside} ? {index} : 0)]"
 
 
 def key_of(numbers: Collection[float | None]) -> str:
-    """Return numbers as a page joins them to find a text; nothing and NaN are "null"."""
+    """Return numbers joined as a page does to find a text; None and NaN are "null"."""
     parts = ["null" if x is None or isnan(x) else decimal(x + 0.0) for x in numbers]
     return "|".join(parts)

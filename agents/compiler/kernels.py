@@ -1,4 +1,4 @@
-"""The kernels of a model: its definition traced, printed, and compiled at its first use."""
+"""The kernels of a model: its definition is traced, printed, and compiled at its first use."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Array = NDArray[np.float64]
 
 
 class Compiled(NamedTuple):
-    """A compiled likelihood; the columns that it reads, and after them expressions of columns."""
+    """A compiled likelihood; the columns that it reads, and then expressions of columns."""
 
     without_lapses: Kernel
     with_lapses: Kernel
@@ -47,11 +47,11 @@ class Played:
     Parameters
     ----------
     kernel : the function
-    columns : names of what comes back: what is given, shown and paid, and "present"
+    columns : names of the returned columns: the answer, what was shown and paid, and "present"
     tables : the tables of the design that it takes after the uniforms
     noisy : whether it takes normal numbers as well
     remembers : whether the world remembers anything from trial to trial
-    depends : whether what is given depends on that
+    depends : whether the answers depend on that memory
     """
 
     kernel: Kernel
@@ -71,26 +71,26 @@ class Played:
         uniforms: Any,
         *tables: Any,
     ) -> Array:
-        """Play sequences; kernels have no quantile function, so that noise is made here."""
+        """Play sequences; kernels have no quantile function, so that normal noise is made here."""
         noise = [ndtri(np.maximum(uniforms[:, 1], SMALLEST))] if self.noisy else []
         rates = np.zeros(len(theta)) if lapse is None else lapse
         values: Array = self.kernel(theta, rates, n_actions, row, start, uniforms, *noise, *tables)
         return values
 
 
-# By class, and by number of actions or world; not on the class, which may be sent to another
-# process.
+# By class, and by number of actions or world. This is not an attribute of the class, since the
+# class may be sent to another process.
 _compiled: WeakKeyDictionary[type[Model], dict[int, Compiled]] = WeakKeyDictionary()
 _played: WeakKeyDictionary[type[Model], dict[Any, Played]] = WeakKeyDictionary()
 
 
 def outline(model: type[Model]) -> dict[str, Any]:
-    """Return what a definition says by itself, by attribute of the model.
+    """Return the attributes of the model that follow from its definition alone.
 
     Raises
     ------
     ValueError
-        If it cannot be traced, with the line and what to write instead.
+        If it cannot be traced. The error has the line and what to write instead.
     """
     if "_outline" not in vars(model):
         declared = inspect.getattr_static(model, "n_actions")
@@ -99,7 +99,7 @@ def outline(model: type[Model]) -> dict[str, Any]:
             laws = [law for law in traced.laws if law is not None]
             moved = (x is not symbol(n, STATE) for after in traced.afters for n, x in after.items())
             model._outline = {
-                "columns": traced.columns,  # that the likelihood reads, the answer first
+                "columns": traced.columns,  # columns that the likelihood reads, the answer first
                 "order": traced.order,
                 "given": "response" if traced.laws[0] else "both" if laws else "action",
                 "n_uniforms": 2 if laws else 1,
@@ -115,7 +115,7 @@ def _traced(model: type[Model], actions: int) -> Likelihood:
 
 
 def _actions(model: type[Model], n_actions: int | None) -> int:
-    """Return for how many actions a likelihood is compiled; prepared rows are alike for all."""
+    """Return for how many actions a likelihood is compiled; prepared rows serve any number."""
     return model.n_actions or (n_actions if model.prepare is None else 2) or 2
 
 
@@ -127,17 +127,17 @@ def _printed(model: type[Model], actions: int) -> tuple[str, Likelihood]:
 
 
 def likelihood_text(model: type[Model], n_actions: int | None = None) -> str:
-    """Return the text of a model's likelihood, for so many actions."""
+    """Return the text of a model's likelihood for a number of actions."""
     return _printed(model, _actions(model, n_actions))[0]
 
 
 def likelihood_of(model: type[Model], n_actions: int | None) -> Compiled:
-    """Return a model's likelihood for so many actions, compiled at its first call.
+    """Return a model's likelihood for a number of actions, compiled at its first call.
 
     Raises
     ------
     ValueError
-        If the definition cannot be traced, with the line and what to write instead.
+        If the definition cannot be traced. The error has the line and what to write instead.
     """
     actions = _actions(model, n_actions)
     known = _compiled.setdefault(model, {})
@@ -165,13 +165,13 @@ def simulation_text(model: type[Model], environment: Environment) -> str:
 
 
 def simulation_of(model: type[Model], environment: Environment) -> Played:
-    """Return what simulates a model in an experiment, compiled at its first call.
+    """Return the simulation of a model in an experiment, compiled at its first call.
 
     Raises
     ------
     ValueError
-        If the model or the world cannot be traced, or if the model tells trials apart that the
-        world holds together.
+        If the model or the world cannot be traced, or if the model begins anew between trials that
+        the world connects.
     """
     actions = model.n_actions or environment.n_actions or 2
     played = played_in(model, environment.world, environment.drawn, actions)
@@ -182,13 +182,13 @@ def simulation_of(model: type[Model], environment: Environment) -> Played:
             f"and pays depends on earlier trials of another {crossed!r}. Leave it out of "
             "`separate`."
         )
-    if crossed is not None:  # what follows from the answers is shown by whole sessions alone
+    if crossed is not None:  # only whole sessions show what follows from the answers
         played = replace(played, columns=played.columns[: len(answer_columns(environment))])
     return played
 
 
 def played_in(model: type[Model], world: type[World], shapes: Shapes, actions: int) -> Played:
-    """Return what simulates a model in a world, by the shapes of the design's tables."""
+    """Return the simulation of a model in a world, given the shapes of the design's tables."""
     key = actions, world, tuple(sorted(shapes.items()))
     known = _played.setdefault(model, {})
     if key not in known:
@@ -202,7 +202,7 @@ def played_in(model: type[Model], world: type[World], shapes: Shapes, actions: i
 
 
 def _crossed(model: type[Model], environment: Environment) -> str | None:
-    """Return a column by which a model tells trials apart that a world holds together."""
+    """Return a column by which the model begins anew between trials that the world connects."""
     span = environment.world.span
     tables = environment.tables(np.full((1, environment.n_draws), 0.5))
     within = np.ones(environment.n_trials - 1, dtype=bool)

@@ -1,8 +1,8 @@
 """The text of a likelihood: one forward pass in lanes, with the exact gradient beside it.
 
-What is answered enters as symbols: utilities, log odds, the fields of a law. The log density of a
-trial is an expression in these, and its slopes in them times their slopes in the parameters are
-the gradient. One rule for all answers, whatever they are.
+Parts of an answer are symbols: utilities, log odds, the fields of a law. The log density of a trial
+is an expression in these parts. Its slopes in the parts, times their slopes in the parameters, are
+the gradient. The same rule serves all kinds of answers.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from .symbols import (
 )
 from .tracing import LAPSE, Answer, Definition, State, Trial
 
-TINY = 1e-150  # a probability counts at least this
+TINY = 1e-150  # a probability counts as at least this much
 LOG_TINY = log(TINY)
 ACTION, RESPONSE = "action", "response"
 
 
 @dataclass(frozen=True)
 class Density:
-    """Log density of an answer, the density, and that of an answer in a lapse."""
+    """The log density of an answer, its density, and the density of an answer in a lapse."""
 
     log: Any
     plain: Any
@@ -52,7 +52,7 @@ class Density:
 
 
 def density(answer: Answer, parts: dict[str, Expr], actions: int) -> Density:
-    """Return the density of an answer by its parts."""
+    """Return the density of an answer, given its parts."""
     action, response = symbol(ACTION, DATA), symbol(RESPONSE, DATA)
     if answer.law is not None:
         law = answer.law(**parts)
@@ -76,7 +76,7 @@ def density(answer: Answer, parts: dict[str, Expr], actions: int) -> Density:
 
 
 def log_density(densities: list[Density], lapses: bool, either: bool) -> Any:
-    """Join the parts of an answer: all of them, or with `either` the one that was given."""
+    """Join the log densities of an answer's parts: all, or with `either` the one that was given."""
     if either:
         acts = negated(make("gt", 0.0, symbol(ACTION, DATA)))
         a, b = (vars(one).values() for one in densities)
@@ -92,7 +92,7 @@ def log_density(densities: list[Density], lapses: bool, either: bool) -> Any:
 
 
 def parted(x: Expr) -> tuple[Expr, Expr]:
-    """Return what is added to a log density, and the factor whose logarithm is added to that."""
+    """Split a log density into a term and a factor: it is the term plus the factor's logarithm."""
     if x.op == "log" and x.on not in (0, PARAMETER, DATA):
         return number(0.0), x.args[0]
     if x.op not in ("add", "sub"):
@@ -119,13 +119,13 @@ def carried(
 
 
 def seeds(p: str, symbols: dict[tuple[str, str], Expr]) -> dict[Expr, Expr]:
-    """Return the slopes of symbols in a parameter."""
+    """Return the slope of each symbol in a parameter."""
     of_states = {symbol(s, STATE): x for (s, q), x in symbols.items() if q == p}
     return {symbol(p, PARAMETER): number(1.0), **of_states}
 
 
 class Likelihood:
-    """The text of a likelihood, a function without lapses and one with them.
+    """The text of a likelihood: a function without lapses and one with them.
 
     Both are called as ``(theta, lapse, n_actions, row, start, *columns) -> total, gradient``.
 
@@ -136,11 +136,11 @@ class Likelihood:
     Attributes
     ----------
     columns : trial columns that the definition reads, the answer first
-    used : those that the function takes, before the hoisted ones
+    used : columns that the function takes, before the hoisted ones
     hoisted : costly expressions of columns alone, by name
     question : columns that tell questions with costly answers apart
-    order : columns in whose order trials are read fastest, the last first; none in that of time
-    laws : of the parts of an answer; None for actions
+    order : columns in whose order trials are read fastest, the last first; none in order of time
+    laws : laws of the parts of an answer; None for actions
     afters : what is remembered after a trial, by kind of trial
     """
 
@@ -193,13 +193,13 @@ class Likelihood:
 
     @property
     def given(self) -> tuple[str, ...]:
-        """The columns in which answers stand."""
+        """The columns that hold the answers."""
         acts = any(law is None for law in self.laws)
         tells = any(law is not None for law in self.laws)
         return ((ACTION,) if acts else ()) + ((RESPONSE,) if tells else ())
 
     def lines(self) -> list[str]:
-        """Return the lines of the functions."""
+        """Return the lines of both functions."""
         columns = ", ".join(f"{name}_all" for name in (*self.used, *self.hoisted.values()))
         arguments = f"theta, lapse, n_actions, row, start, {columns}"
         lines: list[str] = []
@@ -220,8 +220,8 @@ class Likelihood:
         return texts[self.given[0]]
 
 
-MANY = 100  # operations of an answer that are done once for equal questions in a row
-MOST_COLUMNS = 64  # hoisted; to read more takes longer than to add and multiply anew
+MANY = 100  # from so many operations on, an answer is computed once for equal questions in a row
+MOST_COLUMNS = 64  # hoisted columns; to read more takes longer than to add and multiply anew
 TAILS = ("ndtr", "log_ndtr")
 
 
@@ -230,7 +230,7 @@ def _is_column(x: Expr) -> bool:
 
 
 def _rank(name: str) -> tuple[bool, str]:
-    return name != "reward", name  # which comes right after the answer, as elsewhere
+    return name != "reward", name  # the reward comes right after the answer, as elsewhere
 
 
 def _trial_of(kind: str, value: int) -> Callable[[], Trial]:
@@ -238,7 +238,7 @@ def _trial_of(kind: str, value: int) -> Callable[[], Trial]:
 
 
 def _multiplied(factor: str) -> list[str]:
-    """Return the statements that multiply a lane's product, and keep it far from 0 and infinity."""
+    """Return statements that multiply a lane's product and keep it far from 0 and infinity."""
     if factor == "1.0":
         return []
     return [
@@ -250,17 +250,17 @@ def _multiplied(factor: str) -> list[str]:
 
 
 class _Part:
-    """What is calculated on a trial of one kind.
+    """The computations on a trial of one kind.
 
     Attributes
     ----------
-    heads : symbols that stand for the parts of the answer, and what they are
-    log : the log density in these
+    heads : symbols that stand for the parts of the answer, and their expressions
+    log : the log density in these symbols
     turns : slopes of heads, by parameter
-    costly : whether heads are worth calculating only where a question differs from that before
-    carried : heads and slopes that have loops and rows of their own, and what they are
-    cases : what is added to the log-likelihood and the gradient, by the value of a condition
-    changed : what is remembered anew, slopes included
+    costly : whether heads should be computed only where a question differs from the one before
+    carried : heads and slopes that have loops and rows of their own, and their expressions
+    cases : terms of the log-likelihood and the gradient, by the value of a condition
+    changed : the new values of what is remembered, slopes included
     """
 
     def __init__(
@@ -294,7 +294,7 @@ class _Part:
         self.cases: dict[float | None, list[Expr]] = {}
 
     def split(self, rare: Expr | None) -> None:
-        """Make the cases, by a condition of columns on which a normal tail is rare."""
+        """Make the cases, by a condition on columns under which a normal tail is rare."""
         if rare is not None or self.costly:
             self.carried = dict(self.heads)
             for p, turns in self.turns.items():
@@ -313,7 +313,7 @@ class _Part:
                 self.cases[value].append(score)
 
     def _head(self, name: str, x: Expr) -> Expr:
-        """Return a symbol that stands for a part of an answer, if trials and parameters make it."""
+        """Return a symbol for a part of an answer, if trials and parameters determine that part."""
         if x.on in (0, PARAMETER, DATA):
             return x
         head = symbol(f"head_{name}", x.on)
@@ -328,7 +328,7 @@ class _Part:
 
 
 def rare_condition(roots: Iterable[Expr]) -> Expr | None:
-    """Return a condition of columns on which a normal tail is calculated, or is not."""
+    """Return a condition on columns that decides whether a normal tail is computed."""
     for x in within(roots):
         if x.op == "select" and x.args[0].on == DATA:
             tails = [any(y.op in TAILS for y in within([arm])) for arm in x.args[1:]]
@@ -338,7 +338,7 @@ def rare_condition(roots: Iterable[Expr]) -> Expr | None:
 
 
 class _Pass:
-    """The function without lapses, or with them."""
+    """The function without lapses, or the one with lapses."""
 
     def __init__(
         self, whole: Likelihood, answers: list[list[Answer]], afters: list[State], lapses: bool
@@ -359,9 +359,9 @@ class _Pass:
             self.start |= dict.fromkeys(part.carried, number(0.0))
 
     def lines(self) -> list[str]:
-        """Return what the function does."""
+        """Return the lines of the function's body."""
         whole, n = self.whole, len(self.parameters)
-        named: dict[Expr, str] = {}  # parameters, states, costly parts: what has a row
+        named: dict[Expr, str] = {}  # everything that has a row
         for part in self.parts:
             once = costly_of_parameters(part.roots, len(named))
             left = within(part.roots, stop={*once, *whole.hoisted})
@@ -392,7 +392,7 @@ class _Pass:
     def _loops(
         self, kinds: list[str], part: _Part, named: dict[Expr, str], places: dict[Expr, str]
     ) -> list[tuple[str, list[str]]]:
-        """Return the loops of a trial, by the condition that a lane enters them."""
+        """Return the loops of a trial, each under the condition on which a lane enters it."""
         loops = []
         if part.carried:
             differ = [f"({n}_all[t, i] != {n}_all[t - 1, i])" for n in self.whole.question]

@@ -10,8 +10,8 @@ from knownminds.agents.sequences import LANES
 from .symbols import COSTLY, PARAMETER, Expr, within
 
 SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "gt": ">", "eq": "==", "and": "&"}
-INLINE = ("add", "sub", "mul", "gt", "eq", "and", "not")  # written where they are used once
-LONGEST = 60  # characters of what is written where it is used
+INLINE = ("add", "sub", "mul", "gt", "eq", "and", "not")  # written in place if they are used once
+LONGEST = 60  # characters of an expression that is written in place
 KERNEL_CALLS = {
     "exp": "exp_of",
     "log": "log_of",
@@ -25,12 +25,12 @@ KERNEL_CALLS = {
 
 
 class Printer:
-    """Writes expressions as statements; what is used twice, or is long, gets a name.
+    """Writes expressions as statements; an expression that is used twice, or is long, gets a name.
 
     Parameters
     ----------
-    names : what has a name already
-    calls : names of functions
+    names : expressions that have a name already
+    calls : names of functions, by operation
     """
 
     assignment = "{name} = {text}"
@@ -62,7 +62,7 @@ class Printer:
         return [self.name(x) for x in roots]
 
     def name(self, x: Expr) -> str:
-        """Return what an expression is called."""
+        """Return the name of an expression."""
         return self.constant(x.value) if x.op == "number" else self.names[x]
 
     def constant(self, value: float) -> str:
@@ -86,7 +86,7 @@ class Printer:
         return f"{self.calls[x.op]}({', '.join(args)})"
 
     def looked_up(self, x: Expr, index: str) -> str:
-        """Return the text of an entry of a table; outside of it, the first."""
+        """Return the text of an entry of a table; an index outside of it gives the first entry."""
         inside = f"({index} >= 0.0) & ({index} < {len(x.value)}.0)"
         return f"{table_name(x)}[int(pick({inside}, {index}, 0.0))]"
 
@@ -103,17 +103,17 @@ def tables(roots: Iterable[Expr]) -> list[str]:
 
 
 def block(head: str, lines: Iterable[str]) -> list[str]:
-    """Put lines under a head that ends in a colon."""
+    """Return the lines, indented under a head that ends in a colon."""
     return [head, *("    " + line for line in lines)]
 
 
 def costly(x: Expr) -> bool:
-    """Say whether an expression takes more than sums, products and comparisons."""
+    """Say whether an expression needs more than sums, products and comparisons."""
     return any(y.op in COSTLY for y in within([x]))
 
 
 def largest(roots: Iterable[Expr], wanted: Iterable[Expr]) -> list[Expr]:
-    """Return those of the wanted parts of expressions that are in no other wanted part."""
+    """Return the wanted parts of expressions that lie in no other wanted part."""
     roots, chosen = list(roots), set(wanted)
     order = within(roots)
     outside = {a for x in order if x not in chosen for a in x.args} | set(roots)
@@ -132,15 +132,15 @@ def costly_of_parameters(roots: Iterable[Expr], first: int = 0) -> dict[Expr, st
 
 @dataclass(frozen=True)
 class Frame:
-    """What a kernel does around its trials, in every lane.
+    """The frame of a kernel around its trials, in every lane.
 
     Parameters
     ----------
-    made : statements that make what is returned
-    rows : how many rows of LANES numbers are carried along the trials, in one buffer `z`: only
-        there can LLVM prove that rows do not overlap, and turn loops over lanes into vectors
+    made : statements that make the arrays to be returned
+    rows : how many rows of LANES numbers are carried along the trials, in one buffer `z`. In one
+        buffer LLVM can prove that rows do not overlap, and turn loops over lanes into vectors
     begin, end : statements of a lane before and after its trials
-    trials : statements of a trial, by the condition that tells its kind; "" for all trials
+    trials : statements of a trial, by the condition for its kind; "" for all trials
     returned : what is returned
     """
 
@@ -152,7 +152,7 @@ class Frame:
     returned: str
 
     def lines(self) -> list[str]:
-        """Return the lines of the function, but its head."""
+        """Return the lines of the function, without its head."""
         lanes = f"for i in range({LANES}):"
         loops: list[str] = []
         for condition, lines in self.trials:

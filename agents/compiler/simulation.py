@@ -1,5 +1,6 @@
-"""The text of a simulation: sessions are played in lanes, and what was given comes back with what
-was shown and paid. With the actions given it follows what recorded sessions brought.
+"""The text of a simulation: sessions are played in lanes, and answers and outcomes are returned.
+
+If the actions are given, the simulation follows what recorded sessions brought.
 """
 
 from __future__ import annotations
@@ -42,23 +43,23 @@ def _shares(answer: Answer) -> Any:
 
 
 class Simulation:
-    """A model in the world of an experiment; without a model, the world by the actions given.
+    """A model in the world of an experiment; without a model, the world with given actions.
 
     ``simulate(theta, lapse, n_actions, row, start, uniforms, *tables) -> out[columns, places,
-    LANES]``. Where numbers are given, their normal noise stands after the uniforms. Without a
-    model the actions stand where the uniforms are.
+    LANES]``. If answers are numbers, their normal noise comes after the uniforms. Without a model
+    the actions take the place of the uniforms.
 
     Attributes
     ----------
-    columns : names of what comes back; "action" or "response", or both, first, and "present",
-        where a trial happens, last if some may fall away
+    columns : names of the returned columns; "action" or "response", or both, first, and last
+        "present", whether a trial happens, if some may fall away
     tables : the tables of the design that are read
     remembers : whether the world remembers anything from trial to trial
-    depends : whether what is given depends on that
+    depends : whether the answers depend on that memory
     """
 
     def __init__(self, model: type[Model] | None, world: type[World], shapes: Shapes, actions: int):
-        # Symbols of the graph that this run belongs to.
+        # These symbols belong to the graph of this run.
         self._u, self._second = symbol("uniform number", DATA), symbol("second number", DATA)
         self._noise, self._rate = symbol("normal number", DATA), symbol("lapse rate", DATA)
         self.actions = actions
@@ -95,7 +96,7 @@ class Simulation:
         return first.law is not None
 
     def _played(self, definition: Definition, shapes: Shapes) -> State:
-        """Answer, and return what the model remembers afterwards."""
+        """Write down the answer, and return what the model remembers afterwards."""
         shown = self.passage.shown
         action, response = symbol("action", DATA), symbol("response", DATA)
         answers = definition.answers(
@@ -118,7 +119,7 @@ class Simulation:
     def _action(self, answer: Answer, joint: bool) -> Expr:
         """Return the action whose cumulative probability exceeds the uniform number.
 
-        Where a number is given as well, one number decides on lapses of both.
+        If a number is given as well, one uniform decides on lapses of both.
         """
         u: Any = self._u
         rate: Any = self._rate
@@ -132,7 +133,7 @@ class Simulation:
         return action
 
     def _number(self, answer: Answer) -> Expr:
-        """Return the number at the second uniform number."""
+        """Return the response at the second uniform number."""
         assert answer.law is not None
         law = answer.law(**answer.parts)
         lapses = make("gt", self._rate, self._u)
@@ -184,7 +185,7 @@ class Simulation:
         n = len(self.columns)
         rows, begin, trial = self._trial(joint)
         return [
-            "@compiled()",  # nothing may be rounded otherwise than NumPy does it
+            "@compiled()",  # nothing may be rounded differently from NumPy
             *block(
                 f"def simulate({', '.join(arguments)}):",
                 [

@@ -18,13 +18,13 @@ from .definition import HALF_LOG_2_PI
 PARAMETER, DATA, STATE = 1, 2, 4  # what an expression depends on, as bits
 CONDITIONS = ("gt", "eq", "not", "and")
 COSTLY = ("div", "exp", "log", "sqrt", "ndtr", "log_ndtr", "hazard", "lookup")
-LARGEST_POWER = 8  # that is written as a product
-LONGEST_CHAIN = 16  # of comparisons among the entries of a table; others are looked up
+LARGEST_POWER = 8  # powers up to this one are written as products
+LONGEST_CHAIN = 16  # comparisons among the entries of a table; longer tables are looked up
 MOST_PATHS = 4096  # 12 conditions one after the other
-MOST_CONDITIONS = 64  # of one path
-MOST_QUESTIONS = 2000  # of one path, repeated ones included
+MOST_CONDITIONS = 64  # conditions on one path
+MOST_QUESTIONS = 2000  # conditions asked on one path, repeated ones included
 
-# What each operation does with numbers, or with arrays of them.
+# Each operation has the function that it applies to numbers, or to arrays of them.
 NUMERIC: dict[str, Callable[..., Any]] = {
     "add": np.add,
     "sub": np.subtract,
@@ -46,7 +46,7 @@ NUMERIC: dict[str, Callable[..., Any]] = {
 
 
 class UntraceableError(TypeError):
-    """What a definition does that no kernel could; says what to write instead."""
+    """An operation in a definition that no kernel can have; it says what to write instead."""
 
 
 def _binary(op: Callable[[Any, Any], Any]) -> Any:
@@ -118,7 +118,7 @@ class Expr:
         return make("log", self)
 
     def sqrt(self) -> Expr:
-        """Return what np.sqrt asks of them."""
+        """Return the square root; NumPy's np.sqrt calls this on elements of object arrays."""
         return make("sqrt", self)
 
     def __pow__(self, power: Any) -> Any:
@@ -173,7 +173,7 @@ class Expr:
         )
 
     def __repr__(self) -> str:
-        """Write as a call."""
+        """Return the expression, written as a call."""
         return f"{self.op}({', '.join(map(repr, self.args))})" if self.args else str(self.value)
 
     def looked_up(self, values: Any, key: Any) -> Any:
@@ -199,7 +199,7 @@ class Expr:
 
 
 def is_number(x: object) -> bool:
-    """Say whether x is one number: an expression, Python's, or NumPy's; no array of several."""
+    """Say whether x is one number: an expression, a Python or NumPy number, not an array."""
     if isinstance(x, Expr | int | float):
         return True
     return isinstance(x, np.generic | np.ndarray) and x.shape == ()
@@ -219,7 +219,7 @@ def new_graph() -> Iterator[None]:
 
 
 def node(op: str, args: tuple[Expr, ...] = (), value: Any = None, on: int = 0) -> Expr:
-    """Return the one expression of this operation on these."""
+    """Return the one expression of this operation on these arguments."""
     key = (op, value, on, *map(id, args))
     known = _nodes.get(key)
     if known is None:
@@ -233,12 +233,12 @@ def node(op: str, args: tuple[Expr, ...] = (), value: Any = None, on: int = 0) -
 
 
 def number(x: Any) -> Expr:
-    """Return a constant."""
+    """Return the expression of a constant."""
     return node("number", value=float(x))
 
 
 def symbol(name: str, on: int) -> Expr:
-    """Return what is known only when a kernel runs: a parameter, a column, a remembered number."""
+    """Return a symbol for a number known only when a kernel runs: parameter, column or memory."""
     return node("symbol", value=name, on=on)
 
 
@@ -284,9 +284,9 @@ def select(condition: Any, a: Any, b: Any) -> Expr:
 
 
 def _shared(condition: Expr, a: Expr, b: Expr) -> Expr | None:
-    """Return a selection with what both arms share done once, outside; None if they share nothing.
+    """Return a selection that computes what both arms share only once; None if they share nothing.
 
-    No number is rounded otherwise by it.
+    This does not change how any number is rounded.
     """
     if a.op != b.op or not a.args or a.op in (*CONDITIONS, "lookup", "hold"):
         return None
@@ -310,7 +310,7 @@ def _is(x: Expr, value: float) -> bool:
 
 
 def make(op: str, *operands: Any) -> Expr:
-    """Return the expression of an operation, shorter where that is plain."""
+    """Return the expression of an operation, simplified where that is plain."""
     args = tuple(map(as_expr if op == "and" else as_number, operands))
     if all(x.op == "number" for x in args):
         with np.errstate(all="ignore"):
@@ -338,7 +338,7 @@ def make(op: str, *operands: Any) -> Expr:
 class Symbols(np.ndarray[Any, Any]):
     """An array of expressions; an index may be an expression too, and rows write through."""
 
-    _of: tuple[Symbols, Any] | None = None  # the array this is a row of, and where
+    _of: tuple[Symbols, Any] | None = None  # this is a row of that array
 
     @classmethod
     def of(cls, values: Any) -> Symbols:

@@ -128,7 +128,7 @@ def test_a_question_without_an_answer_is_used_up_and_teaches_nothing():
     ("environment", "model", "more", "told"),
     [
         (InstrumentalLearning(), RescorlaWagner, {}, "pay rewards"),
-        (TemporalDiscounting(), HyperbolicDiscounter, {}, "hangs on earlier answers"),
+        (TemporalDiscounting(), HyperbolicDiscounter, {}, "depends on earlier answers"),
         (GRID, HyperbolicDiscounter, {"questions": 1000}, "144 questions"),
         (GRID, HyperbolicDiscounter, {"fixed": {"k": 0.1, "tau": 0.1, "eta": 1.0}}, "are held"),
         (GRID, WeightedBayes, {}, "asks for an action"),
