@@ -1,4 +1,4 @@
-"""What real participants add to any model: lapses, chatter, refusals, unreadable answers."""
+"""Faults of real participants, which any model can have: lapses, refusals, unreadable answers."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ REFUSALS = (
     "As an AI I have no preferences of this kind.",
 )
 
-# What a lenient reader would take for an answer, and must not. {} is the answer.
+# A lenient reader might take these for answers, and must not. {} stands for the answer.
 MALFORMED = (
     "Hard to say, they all look much the same to me.",
     "{} or perhaps the other one, I keep changing my mind.",
     "Either would do.",
 )
 
-# Words around an answer that readers may take off: around a bare one, and before a marked line.
+# Readers may take these words off, around a bare answer and before a marked line.
 AROUND = ("**{}**", "{}.", "“{}”", "Answer: {}", "Answer: **{}**.")
 THOUGHTS = (
     "Let me look back before I decide.",
@@ -33,11 +33,11 @@ THOUGHTS = (
 
 @dataclass(frozen=True)
 class Contaminants:
-    """Rates at which responses go wrong, the same dials for every agent.
+    """Rates at which responses go wrong; every agent has the same rates.
 
-    `lapse` is part of the decision: a uniform pick among the actions. The others act on the
-    answer in words and leave the decision as it was. An answer is hit by at most one of
-    `refusal`, `malformed` and `truncation`.
+    `lapse` is part of the decision: a uniform pick among the actions. The other rates change the
+    answer in words and leave the decision as it was. At most one of `refusal`, `malformed` and
+    `truncation` strikes an answer.
 
     Parameters
     ----------
@@ -45,8 +45,8 @@ class Contaminants:
     refusal : a text that declines
     malformed : a text that holds no answer
     truncation : the text is cut in the middle, as at a limit of tokens
-    verbosity : words around the answer; readers take them off by a declared repair, or, where
-        thoughts are required, find the answer behind more of them
+    verbosity : words around the answer; readers remove them by a declared repair. If thoughts are
+        required, these get longer
     """
 
     lapse: float = 0.0
@@ -68,16 +68,16 @@ class Contaminants:
             )
 
     def speak(self, text: str, fault: float, chatter: float) -> tuple[str, str]:
-        """Return the text as it leaves the mouth, and the reason it ends ("stop", "length").
+        """Return the text after contamination, and the reason why it ends ("stop", "length").
 
         Parameters
         ----------
         text
             The answer in the required form.
         fault, chatter
-            Uniform numbers that decide on refusal, malformed and truncation, and on verbosity.
-            They are used up whatever the rates, so that sessions with and without contaminants
-            stay aligned.
+            Uniform numbers: `fault` decides on refusal, malformed and truncation, `chatter` on
+            verbosity. They are used up whatever the rates, so that sessions with and without
+            contaminants stay aligned.
         """
         if fault < self.refusal:
             return _one_of(REFUSALS, fault / self.refusal), "stop"

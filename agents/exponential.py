@@ -1,4 +1,4 @@
-"""Functions of kernels: exponential and logarithm alike in every lane, normal tails, lapses."""
+"""Functions for kernels: exponential and logarithm, the same in every lane; tails; lapses."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from numba import njit
 from numpy.polynomial import chebyshev
 from scipy.special import erfcx
 
-# Kernels that use it are cached without regard to this file: whoever edits it deletes the caches
+# Kernels that use this file are cached without regard to it: after an edit, delete the caches
 # (`find . -name "*.nbi" -delete`).
 
 
-# LLVM inlines them, numba does not: that would type and check each call's whole body anew.
+# LLVM inlines these functions; numba would type and check the whole body anew at each call.
 
 
 @njit(forceinline=True, error_model="numpy")
 def pick(condition, a, b):  # type: ignore[no-untyped-def]
-    """Return a where a condition holds, else b: a selection, where a branch is slow to compile."""
+    """Return a where a condition holds, else b, without a branch, which is slow to compile."""
     return a if condition else b
 
 
 @njit(forceinline=True, error_model="numpy", fastmath={"contract"})
 def exp_of_negative(x):  # type: ignore[no-untyped-def]
-    """e**x for x <= 0 to 1e-14 relative, in operations that exist for vectors.
+    """Return e**x for x <= 0, to 1e-14 relative, by operations that exist for vectors.
 
     x = n log 2 + r with |r| <= log(2) / 2 (log 2 in two parts, Cody and Waite 1980). Adding 1.5 *
-    2**52 rounds to the integer n and leaves it in the lowest bits, whence it is moved to the
-    exponent; e**r is a Taylor polynomial of degree 11, paired up (Estrin) for short dependencies.
+    2**52 rounds to the integer n and leaves it in the lowest bits; from there it is moved to the
+    exponent. e**r is a Taylor polynomial of degree 11, paired up (Estrin) for short dependencies.
     """
     x = max(x, -700.0)
     rounded = x * 1.4426950408889634 + 6755399441055744.0
@@ -45,16 +45,17 @@ def exp_of_negative(x):  # type: ignore[no-untyped-def]
 
 @njit(forceinline=True, error_model="numpy", fastmath={"contract"})
 def exp_of(x):  # type: ignore[no-untyped-def]
-    """e**x for any x, held within e**-700 and e**700."""
+    """Return e**x for any x, held within e**-700 and e**700."""
     return exp_of_negative(min(x, 700.0))
 
 
 @njit(forceinline=True, error_model="numpy", fastmath={"contract"})
 def log_of(x):  # type: ignore[no-untyped-def]
-    """Logarithm of a normal positive number to 1e-15, in operations that exist for vectors.
+    """Return the logarithm of a normal positive number, to 1e-15, by operations that exist for
+    vectors.
 
     x = 2**n m with sqrt(1/2) <= m < sqrt(2), and log m = 2 artanh(s) with s = (m - 1) / (m + 1).
-    The integer n becomes a double by standing in the lowest bits of 2**52 + n.
+    The integer n becomes a double because it stands in the lowest bits of 2**52 + n.
     """
     bits = np.float64(x).view(np.int64) + (0x3FF0000000000000 - 0x3FE6A09E667F3BCD)
     high = np.int64((bits >> 52) | 0x4330000000000000).view(np.float64)
@@ -76,16 +77,16 @@ def _scaled_tail(t):  # type: ignore[no-untyped-def]
     return (a + BEND) * erfcx(a / sqrt(2.0)) / 2.0
 
 
-BEND = 4.0  # where half of the polynomial's range ends
+BEND = 4.0  # half of the polynomial's range ends here
 TAIL = tuple(chebyshev.cheb2poly(chebyshev.chebinterpolate(_scaled_tail, 20)).tolist())
 
 
 @njit(forceinline=True, error_model="numpy", fastmath={"contract"})
 def scaled_tail(a):  # type: ignore[no-untyped-def]
-    """exp(a**2 / 2) times the normal tail beyond a >= 0, in operations that exist for vectors.
+    """Return exp(a**2 / 2) times the normal tail beyond a >= 0, by operations for vectors.
 
-    (a + 4) times it is smooth in t = (a - 4) / (a + 4), from -1 to 1: a polynomial of degree 20
-    through Chebyshev points, summed in groups for short dependencies (Estrin).
+    (a + 4) times this is smooth in t = (a - 4) / (a + 4), from -1 to 1. It is a polynomial of
+    degree 20 through Chebyshev points, summed in groups for short dependencies (Estrin).
     """
     r = 1.0 / (a + BEND)
     t = (a - BEND) * r
@@ -102,14 +103,14 @@ def scaled_tail(a):  # type: ignore[no-untyped-def]
 
 @njit(forceinline=True, error_model="numpy", fastmath={"contract"})
 def ndtr_of(x):  # type: ignore[no-untyped-def]
-    """Probability that a standard normal number is below x; exists for vectors."""
+    """Return the probability that a standard normal number is below x."""
     tail = exp_of_negative(-0.5 * x * x) * scaled_tail(abs(x))
     return pick(x > 0.0, 1.0 - tail, tail)
 
 
 @njit(forceinline=True, error_model="numpy", fastmath={"contract"})
 def log_ndtr_of(x):  # type: ignore[no-untyped-def]
-    """Logarithm of that probability, for any x."""
+    """Return the logarithm of `ndtr_of`, exact for any x."""
     exponent = -0.5 * x * x
     tail = scaled_tail(abs(x))
     below = log_of(pick(x > 0.0, 1.0 - exp_of_negative(exponent) * tail, tail))
@@ -118,9 +119,9 @@ def log_ndtr_of(x):  # type: ignore[no-untyped-def]
 
 @njit(forceinline=True, error_model="numpy", fastmath={"contract"})
 def hazard_of(x):  # type: ignore[no-untyped-def]
-    """Slope of that logarithm: the normal density at x over the probability below x, for any x.
+    """Return the slope of `log_ndtr_of`: the normal density at x over the probability below x.
 
-    Below 0 the density's exponential is a factor of both and drops out.
+    Below 0 both have the density's exponential as a factor, which drops out.
     """
     density = exp_of_negative(-0.5 * x * x)
     tail = scaled_tail(abs(x))
@@ -129,10 +130,10 @@ def hazard_of(x):  # type: ignore[no-untyped-def]
 
 @njit(forceinline=True, error_model="numpy", fastmath={"contract"})
 def mixed_with_lapse(log_density, anywhere, lapse):  # type: ignore[no-untyped-def]
-    """Log density of an answer where a lapse gives it with the density `anywhere`, maybe 0.
+    """Return the log density of an answer that may be a lapse, with the density `anywhere` (or 0).
 
-    `log_density` is that where there are none. Returned with the weight of its slopes in the
-    mixture, and the slope in the lapse rate.
+    `log_density` is the log density without lapses. Also returned are the weight of its slopes in
+    the mixture, and the slope in the lapse rate.
     """
     if anywhere > 0.0:
         density = exp(min(log_density, 700.0))

@@ -1,4 +1,4 @@
-"""What an author writes: one class with its parameters, what it remembers, and one trial."""
+"""The class of a model: an author writes its parameters, its memory, and one trial."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ _ASKED = {
 
 @dataclass(frozen=True)
 class Selection:
-    """The trials to which a model is fitted unless all are wanted.
+    """The trials to which a model is fitted unless all trials are requested.
 
     Parameters
     ----------
     column, value
         The trials are those with this value in this column.
     trials
-        What they are called, such as "first free choices".
+        The name of these trials, such as "first free choices".
     reason
-        Why the others are left out, a sentence.
+        Why the other trials are left out, in a sentence.
     """
 
     column: str
@@ -54,9 +54,9 @@ class Selection:
     reason: str
 
     def of(self, columns: Any, owner: str) -> NDArray[np.bool_]:
-        """Mark the trials that are fitted, from columns or a frame.
+        """Return a mask of the trials that are fitted, from columns or a frame.
 
-        Raises ValueError if what tells them is not there.
+        Raises ValueError if the column that tells them is missing.
         """
         if self.column not in columns:
             raise ValueError(
@@ -68,7 +68,7 @@ class Selection:
         return mask
 
     def describe(self, all_trials: bool) -> str:
-        """Say which trials were fitted, and why."""
+        """Return a sentence that says which trials were fitted, and why."""
         if all_trials:
             return (
                 f"All trials were fitted, not the {self.trials} alone (--all-trials). {self.reason}"
@@ -77,7 +77,7 @@ class Selection:
 
 
 class _Follows:
-    """A class attribute that follows from the definition, by tracing it at the first use."""
+    """A class attribute that follows from the definition, which is traced at the first use."""
 
     def __init__(self, value_of: Callable[[type[Model]], Any]):
         self.value_of = value_of
@@ -95,7 +95,7 @@ def _outlined(name: str) -> Any:
 
 
 def _likelihood(model: type[Model]) -> Kernel:
-    """Return the likelihood, whose functions are compiled at their first use."""
+    """Return the likelihood; its functions are compiled at their first use."""
 
     def log_likelihood(theta: Any, lapse: Any, n_actions: int, *rest: Any) -> Any:
         return model.kernel(n_actions, lapse is not None)(theta, lapse, n_actions, *rest)
@@ -103,17 +103,17 @@ def _likelihood(model: type[Model]) -> Kernel:
     return log_likelihood
 
 
-class Model(metaclass=ABCMeta):  # by which mypy sees that models are hashable
+class Model(metaclass=ABCMeta):  # tells mypy that models are hashable
     """A generative model of behaviour; an instance is one subject with known parameters.
 
     An author writes parameters as class attributes, and `begin`, `respond` and `update` in plain
-    NumPy (and `report`, where a number is given with an action). Run on symbols, at the first use,
-    they become the likelihood with its exact gradient and the simulation; run on numbers they are
-    the step agent. `check_agent` compares these. A subclass holds a parameter by setting it to a
-    number, and ties some by properties.
+    NumPy (also `report`, if a number is given with an action). At the first use these methods run
+    on symbols and become the likelihood, with its exact gradient, and the simulation. On numbers
+    they are the step agent. `check_agent` compares all of these. A subclass may fix a parameter by
+    setting it to a number, and may tie parameters by properties.
 
-    A model whose work has no fixed size also brings one of the two kernels, compiled functions of
-    arrays, as static methods:
+    A model whose work per trial has no fixed size also brings its two kernels, compiled functions
+    of arrays, as static methods:
 
     ``log_likelihood(theta, lapse, n_actions, row, start, *columns) -> total, gradient``
         theta [N, P]; lapse None or [N]; row, start and the columns as laid out by
@@ -130,44 +130,45 @@ class Model(metaclass=ABCMeta):  # by which mypy sees that models are hashable
     Attributes
     ----------
     columns
-        Trial columns the likelihood reads; they follow from the methods.
+        Trial columns that the likelihood reads; they follow from the methods.
     design
         Entries of the design table that `simulate` reads.
     separate
-        Stimulus columns across which nothing is carried over: one state per value.
+        Stimulus columns across which nothing is carried over: the model has one state per value.
     order
-        Columns that the likelihood reads, in whose order it is fastest, the last first; none of a
-        model that remembers, which reads trials in the order of time.
+        Columns that the likelihood reads. It is fastest if trials are ordered by them, the last
+        column first. Empty for a model that remembers, which reads trials in order of time.
     given
         What the model gives on a trial: an "action", a "response" (a number), or "both", which
-        follows from the methods; "either", where a trial asks for an action (`respond`) or for a
-        number (`report`), as `acts` says. An int is then an action and a float a number.
+        follows from the methods. "either" if a trial asks for an action (`respond`) or for a number
+        (`report`), as `acts` says; an int is then an action and a float a number.
     span
         The range of the numbers that the model gives; None for any range.
     n_uniforms
         How many uniform numbers a trial takes.
     n_actions
-        How many actions there are, 2 unless said otherwise; None for any number, which is
-        `self.actions` within the methods.
+        How many actions there are, 2 unless stated; None for any number, which methods find in
+        `self.actions`.
     remembers
         Whether earlier trials change what the model does.
     kinds
-        A column that tells kinds of trials apart, and its values: `trial.stage` is then a
-        number, and `if trial.stage == 0` is decided when the kernel is made.
+        A column that tells kinds of trials apart, with its values. `trial.stage`, for instance, is
+        then a number, and `if trial.stage == 0` is decided when the kernel is made.
     mixes_lapses
-        Whether the methods mix lapses in, where `self.lapse` is not None.
+        Whether the methods themselves mix lapses in, if `self.lapse` is not None.
     starts
-        Values of some parameters, on the natural scale, at which searches for estimates begin
-        besides those that every model has; the other parameters are at their prior means.
+        Values of some parameters, on the natural scale, from which searches for estimates also
+        start, besides the starts that every model has. The other parameters start at their prior
+        means.
     selection
-        The trials to which the model is fitted unless all are wanted; None for all.
+        The trials to which the model is fitted unless all are requested; None for all.
     recommended
-        The design that gives its parameters back.
+        The design that recovers its parameters.
     prepare
-        What is done to trials once, before any likelihood: (subject [trials], sequence [trials],
-        columns, whether lapses are mixed in) -> (subject [places], sequence [places], columns that
-        the likelihood reads instead). Places of a sequence stay in order of time. None if the
-        likelihood reads the trials themselves.
+        A preparation of trials, done once before any likelihood: (subject [trials], sequence
+        [trials], columns, whether lapses are mixed in) -> (subject [places], sequence [places],
+        columns that the likelihood reads instead). Places of a sequence stay in order of time. None
+        if the likelihood reads the trials themselves.
     """
 
     name: ClassVar[str]
@@ -199,7 +200,7 @@ class Model(metaclass=ABCMeta):  # by which mypy sees that models are hashable
     simulate: ClassVar[Any] = None
 
     _outline: ClassVar[dict[str, Any]]
-    _own: frozenset[str]  # names of an agent's attributes that are not remembered
+    _own: frozenset[str]  # names of attributes that an agent does not count as its memory
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Gather the parameters of a class, and name it."""
@@ -213,9 +214,9 @@ class Model(metaclass=ABCMeta):  # by which mypy sees that models are hashable
         for base in reversed(cls.__mro__):
             for name, value in vars(base).items():
                 if isinstance(value, Parameter):
-                    declared.pop(name, None)  # one declared anew stands where it is declared anew
+                    declared.pop(name, None)  # a parameter declared anew stands at its new position
                     declared[name] = Parameter(**{**vars(value), "name": name})
-                elif name in declared:  # a subclass holds it at a value, or ties it
+                elif name in declared:  # a subclass fixes or ties this parameter
                     del declared[name]
         every = {name for base in Model.__mro__ for name in vars(base)} | set(_OWN)
         taken = [name for name in declared if name in every]
@@ -231,13 +232,13 @@ class Model(metaclass=ABCMeta):  # by which mypy sees that models are hashable
         if not cls.summary:
             cls.summary = (cls.__doc__ or "").strip().partition("\n")[0].rstrip(".")
 
-    # What an author writes.
+    # An author writes the following methods.
 
     def begin(self) -> None:  # noqa: B027
-        """Set what is remembered to what it is before the first trial.
+        """Set the memory to its state before the first trial.
 
-        Written as ``begin(self, trial)`` it also has the columns of `separate`, which are the same
-        in all of a sequence, as attributes of the trial.
+        Written as ``begin(self, trial)``, it also gets the columns of `separate`, as attributes of
+        the trial; they are the same in all of a sequence.
         """
 
     def respond(self, trial: Any) -> Any:
@@ -258,18 +259,19 @@ class Model(metaclass=ABCMeta):  # by which mypy sees that models are hashable
         return cls.report is not Model.report
 
     def update(self, trial: Any) -> None:  # noqa: B027
-        """Change what is remembered by what the trial brought: `trial.action`, `trial.reward`."""
+        """Change the memory by what the trial brought: `trial.action`, `trial.reward`."""
 
     @classmethod
     def by_hand(cls) -> bool:
-        """Say whether the model brings its likelihood, and does not leave it to the definition."""
+        """Say whether the model brings a likelihood of its own instead of using the definition."""
         return not isinstance(inspect.getattr_static(cls, "log_likelihood"), _Follows)
 
     @classmethod
     def kernel(cls, n_actions: int, lapse: bool) -> Kernel:
-        """Return the compiled likelihood for so many actions, which compiled code can call.
+        """Return the compiled likelihood for a number of actions, in a form that compiled code can
+        call.
 
-        `lapse` says whether it is called with lapses, or with None.
+        `lapse` says whether it is called with lapse rates, or with None.
         """
         if cls.by_hand():
             by_hand: Kernel = cls.log_likelihood
@@ -279,9 +281,9 @@ class Model(metaclass=ABCMeta):  # by which mypy sees that models are hashable
 
     @classmethod
     def reads(cls, columns: Mapping[str, Array], n_actions: int) -> dict[str, Array]:
-        """Return what the kernel takes, from the flat columns of trials, in its order.
+        """Return the arguments of the kernel in its order, given the flat columns of trials.
 
-        What follows from several columns is calculated.
+        Arguments that follow from several columns are computed.
         """
         if cls.by_hand():
             return dict(columns)
@@ -294,7 +296,7 @@ class Model(metaclass=ABCMeta):  # by which mypy sees that models are hashable
 
     @classmethod
     def simulation(cls, environment: Environment) -> tuple[Kernel, tuple[str, ...]]:
-        """Return what simulates the model in an experiment, and the tables that it reads."""
+        """Return the simulation of the model in an experiment, and the tables that it reads."""
         if cls.simulate is not None:
             return cls.simulate, cls.design
         played = simulation_of(cls, environment)
@@ -354,7 +356,7 @@ class Model(metaclass=ABCMeta):  # by which mypy sees that models are hashable
             return False
         return True
 
-    # The step agent: the definition run on numbers.
+    # The step agent is the definition, run on numbers.
 
     def __init__(self, *, lapse: float = 0.0, actions: int | None = None, **values: float):
         self.theta: Array = self.parameters.vector(values, owner=type(self).__name__)
@@ -372,7 +374,7 @@ class Model(metaclass=ABCMeta):  # by which mypy sees that models are hashable
 
     @classmethod
     def with_values(cls, values: Mapping[str, Any], actions: int, trial: Any = None) -> Self:
-        """Make one agent of the model: parameters as attributes, and what it remembers at first.
+        """Return one agent of the model: parameters as attributes, and its memory at first.
 
         `trial` has the columns that are the same in all of a sequence.
         """
@@ -385,7 +387,7 @@ class Model(metaclass=ABCMeta):  # by which mypy sees that models are hashable
         return made
 
     def remembered(self) -> dict[str, Any]:
-        """Return what an agent remembers, by name."""
+        """Return the memory of an agent, by name."""
         return {k: v for k, v in self.__dict__.items() if k not in self._own}
 
     def __repr__(self) -> str:
@@ -401,7 +403,7 @@ class Model(metaclass=ABCMeta):  # by which mypy sees that models are hashable
         self._agents: dict[tuple[Any, ...], Model] = {}
 
     def _agent_of(self, observation: Observation) -> Model:
-        """Return the agent that remembers what came before, where this trial belongs."""
+        """Return the agent with the memory of this trial's sequence."""
         key = tuple([observation[name] for name in self.separate if name in observation])
         if key not in self._agents:
             values = dict(zip(self.parameters.names, self.theta.tolist(), strict=True))
@@ -427,10 +429,10 @@ class Model(metaclass=ABCMeta):  # by which mypy sees that models are hashable
             return np.array(probabilities(self._agent_of(observation).respond(_Row(observation))))
 
     def learn(self, observation: Observation, action: int, reward: float) -> None:
-        """Take in what the action brought; a trial without an answer teaches nothing."""
+        """Learn from what the action brought; a trial without an answer teaches nothing."""
         stated = observation.get("response", 0.0) is not None
         if action >= 0 or (self.given in ("response", "either") and stated):
-            gone = {} if stated else {"response": -inf}  # as kernels have it
+            gone = {} if stated else {"response": -inf}  # kernels have this for a missing response
             brought = _Row(observation, action=action, reward=reward, **gone)
             with np.errstate(all="ignore"):
                 self._agent_of(observation).update(brought)
@@ -443,7 +445,7 @@ class Model(metaclass=ABCMeta):  # by which mypy sees that models are hashable
     def log_density(
         self, observation: Observation, response: float, action: int | None = None
     ) -> float:
-        """Return the log density of a response, given the action if there is one; no lapses."""
+        """Return the log density of a response, given any action with it; without lapses."""
         with np.errstate(all="ignore"):
             return float(self._law(observation, action).log_density(response))
 
@@ -453,7 +455,7 @@ class Model(metaclass=ABCMeta):  # by which mypy sees that models are hashable
         action: int | None,
         response: float | None,
     ) -> float:
-        """Return the log probability (density) of what is given on a trial, lapses included."""
+        """Return the log probability (density) of the answer on a trial, lapses included."""
         shares = self.action_probabilities(observation) if action is not None else np.ones(1)
         if response is None:
             shares = (1.0 - self.lapse) * shares + self.lapse / len(shares)
@@ -471,7 +473,7 @@ class Model(metaclass=ABCMeta):  # by which mypy sees that models are hashable
             )
 
     def choose(self, observation: Observation, rng: np.random.Generator) -> Choice:
-        """Draw what is given: an action with one uniform number; with a number, two."""
+        """Draw an answer: an action takes one uniform number, an answer with a number takes two."""
         lapse, given = self.lapse, self.given
         if given == "action":
             return first_above(self.action_probabilities(observation), rng.random(), lapse)
@@ -494,7 +496,7 @@ class Model(metaclass=ABCMeta):  # by which mypy sees that models are hashable
 
 
 class _Row:
-    """A trial on numbers: its columns as attributes, whole numbers as such."""
+    """A trial on numbers: its columns are attributes, and whole numbers are ints."""
 
     def __init__(self, observation: Observation, **known: Any):
         self._observation = observation
@@ -520,5 +522,5 @@ def first_above(shares: Array, u: float, lapse: float) -> int:
     return len(shares) - 1
 
 
-# Names that a parameter must not have, besides those of every agent.
+# A parameter must not have these names, nor those of attributes that every agent has.
 _OWN = ("theta", "lapse", "actions", "action", "reward", "response", "trial")

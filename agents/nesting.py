@@ -1,4 +1,4 @@
-"""Which models lie within which: an outer one is at its best no less likely than an inner one."""
+"""Which models lie within which: at best, an outer model is no less likely than an inner one."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from .parameters import Array
 
 @dataclass(frozen=True)
 class Nesting:
-    """A model whose likelihood another one takes on at some of its parameters, or nears.
+    """A model whose likelihood another model has, or approaches, at some of its parameters.
 
     Parameters
     ----------
     inner, outer
         The two models.
     values
-        Parameters of the outer model that are not attributes of the inner one: a number, the name
-        of the inner parameter that each equals, or a function of the inner parameters. What the
-        inner model leaves open is anywhere, and a limit is at 0, 1 or infinity.
+        Parameters of the outer model that are not attributes of the inner one. Each is a number,
+        the name of the inner parameter that it equals, or a function of the inner parameters. A
+        parameter that the inner model leaves open may have any value. A limit is written as 0, 1 or
+        infinity.
     """
 
     inner: type[Model]
@@ -33,7 +34,7 @@ class Nesting:
     values: dict[str, Any]
 
     def embed(self, theta: Array) -> Array:
-        """Turn parameters of the inner model [N, P] into those of the outer one."""
+        """Return parameters of the outer model, given those of the inner one [N, P]."""
         named = dict(zip(self.inner.parameters.names, np.asarray(theta).T, strict=True))
         agent = object.__new__(self.inner)
         agent.__dict__.update(named)
@@ -48,7 +49,7 @@ class Nesting:
         return np.stack([np.broadcast_to(c, len(theta)) for c in columns], axis=-1)
 
 
-# Besides those that say themselves within which model they lie (`nested_in`).
+# These come besides the models that themselves say in which model they lie (`nested_in`).
 _ROWS: tuple[tuple[str, str, dict[str, float | str | Callable[[Any], Any]]], ...] = (
     ("perseverator", "rescorla_wagner", {"alpha": 0.5, "beta": 0.0}),
     ("rescorla_wagner", "rescorla_wagner_choice_kernel", {"alpha_c": 1.0, "beta_c": "kappa"}),

@@ -1,4 +1,4 @@
-"""What a model's unknowns are called, which values they may take, and what is expected of them."""
+"""Parameters of models: their names, their allowed values, and their priors."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ Array = NDArray[np.float64]
 class Support:
     """The allowed values of a parameter and the map to the real line.
 
-    `identity` leaves the value as it is, `log` serves (0, inf), and `logit` serves
-    (lower, upper). People read the natural scale; optimisers and samplers use the
-    unconstrained one.
+    `identity` leaves the value as it is, `log` serves (0, inf), and `logit` serves (lower, upper).
+    People read the natural scale; optimisers and samplers use the unconstrained one.
     """
 
     kind: Literal["identity", "log", "logit"]
@@ -46,7 +45,7 @@ class Support:
             return np.asarray(logit((theta - self.lower) / (self.upper - self.lower)))
 
     def slope(self, theta: Array) -> Array:
-        """Derivative of the natural value with respect to the unconstrained one."""
+        """Return the derivative of the natural value with respect to the unconstrained one."""
         if self.kind == "identity":
             return np.ones_like(theta)
         if self.kind == "log":
@@ -58,7 +57,7 @@ class Support:
         return np.isfinite(theta) & (theta >= self.lower) & (theta <= self.upper)
 
     def __str__(self) -> str:
-        """Read as an interval."""
+        """Return the support as an interval, in words."""
         return f"({self.lower:g}, {self.upper:g})"
 
 
@@ -104,7 +103,7 @@ class Parameters:
             raise ValueError(f"Parameter names must differ; got {', '.join(self.names)}.")
 
     def __len__(self) -> int:
-        """Count the parameters."""
+        """Return the number of parameters."""
         return len(self._parameters)
 
     def __iter__(self) -> Iterator[Parameter]:
@@ -116,7 +115,7 @@ class Parameters:
         return self._parameters[self.index(name)]
 
     def index(self, name: str) -> int:
-        """Return the position of a parameter, or say which names exist."""
+        """Return the position of a parameter; ValueError names the existing ones."""
         if name in self.names:
             return self.names.index(name)
         near = difflib.get_close_matches(name, self.names, n=2, cutoff=0.3)
@@ -133,7 +132,7 @@ class Parameters:
         return self._by_column("unconstrain", theta)
 
     def slope(self, theta: ArrayLike) -> Array:
-        """Derivative of theta with respect to z, elementwise, at theta[..., P]."""
+        """Return the derivative of theta with respect to z, elementwise, at theta[..., P]."""
         return self._by_column("slope", theta)
 
     def draw(self, rng: np.random.Generator, n: int) -> Array:
@@ -141,13 +140,13 @@ class Parameters:
         return self.constrain(rng.normal(self.mean, self.sd, size=(n, len(self))))
 
     def log_prior(self, z: ArrayLike) -> tuple[Array, Array]:
-        """Log density of z[..., P] under the priors, and its gradient in z."""
+        """Return the log density of z[..., P] under the priors, and its gradient in z."""
         standard = (np.asarray(z, dtype=float) - self.mean) / self.sd
         constant = np.log(self.sd * np.sqrt(2 * np.pi))
         return -(0.5 * standard**2 + constant).sum(axis=-1), -standard / self.sd
 
     def vector(self, values: Mapping[str, float], owner: str) -> Array:
-        """Order named values as theta[P], checking names and supports."""
+        """Return named values as theta[P], after checking names and supports."""
         for name in values:
             if name not in self.names:
                 self.index(name)
@@ -180,7 +179,7 @@ class Parameters:
                 )
 
     def table(self) -> list[dict[str, Any]]:
-        """Describe the parameters as rows, for printing."""
+        """Return the parameters as rows of a table, for printing."""
         return [
             {
                 "parameter": p.name,
@@ -201,8 +200,8 @@ class Parameters:
         return np.stack(columns, axis=-1) if columns else values.copy()
 
 
-# Any choice may be a lapse: a uniform pick among the actions. The dial belongs to every agent
-# alike, so it is declared once and appended to a model's parameters where it is fitted.
+# Any choice may be a lapse: a uniform pick among the actions. All agents have this parameter, so it
+# is declared once, and appended to a model's parameters when they are fitted.
 LAPSE = Parameter(
     "lapse",
     UNIT,

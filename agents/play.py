@@ -1,4 +1,4 @@
-"""Where agent meets environment: trial by trial, or whole populations in one compiled call."""
+"""How agents play environments: trial by trial, or whole populations in one compiled call."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from .model import Model
 from .parameters import LAPSE, Array
 from .sequences import LANES, Sequences
 
-# Trials that are drawn and played before the next sessions are: their arrays stay in the
+# So many trials are drawn and played before the next sessions are. Their arrays then stay in the
 # processor's caches, and memory is allocated once.
 AT_ONCE = 2**16
-_LOST = 2**31 + 2  # last part of the address that says which answers are lost
+_LOST = 2**31 + 2  # last part of the address of the numbers that decide which answers are lost
 
 
 def play(agent: Model, environment: Environment, seed: int, *address: int) -> Trials:
-    """Let an agent live one session trial by trial.
+    """Let an agent play one session trial by trial.
 
-    The session is the one at `address` of the study with this seed (see `session_stream`); the
-    subject is named by the address's last part.
+    The session is the one at `address` of the study with this seed (see `session_stream`). The
+    subject is named by the last part of the address.
     """
     agent.check_plays(environment)
     if agent.actions != environment.n_actions:
@@ -59,7 +59,7 @@ def play(agent: Model, environment: Environment, seed: int, *address: int) -> Tr
 
 
 class Player:
-    """An agent at the begin of a session, and the random numbers by which it will choose.
+    """An agent at the beginning of a session, and the random numbers by which it will choose.
 
     Parameters
     ----------
@@ -72,14 +72,14 @@ class Player:
         agent.reset()
 
     def choose(self, seen: Observation) -> Choice:
-        """Choose on a trial; those that fell away before it leave their numbers unused."""
+        """Choose on a trial; earlier trials that fell away leave their numbers unused."""
         trial = int(seen["trial"])
         self._rng.random((trial - self._drawn) * self.agent.n_uniforms)
         self._drawn = trial + 1
         return self.agent.choose(seen, self._rng)
 
     def learn(self, turn: Turn) -> None:
-        """Take in what a trial brought."""
+        """Learn from what a trial brought."""
         action = -1 if turn.action is None else turn.action
         answer: dict[str, Any] = {} if self.agent.given == "action" else {"response": turn.response}
         reward = nan if turn.reward is None else turn.reward
@@ -92,9 +92,9 @@ class Sessions:
 
     Parameters
     ----------
-    environment : what was played
+    environment : the experiment
     subject, trial : numbers of subject and trial, [trials]
-    columns : stimulus and hidden columns, what was given, and reward, each [trials]
+    columns : stimulus and hidden columns, answers and rewards, each [trials]
     """
 
     environment: Environment
@@ -120,9 +120,9 @@ def simulate(
     address: Sequence[int] = (),
     lapse: ArrayLike | None = None,
 ) -> Trials:
-    """Let subjects with parameters theta[N, P] each live one session, in compiled code.
+    """Let subjects with parameters theta[N, P] each play one session, in compiled code.
 
-    Subject i lives the session at (*address, i): the same, draw for draw, as
+    Subject i plays the session at (*address, i). Draw for draw, it is the same as
     ``play(model.from_theta(theta[i]), environment, seed, *address, i)``.
 
     Parameters
@@ -147,18 +147,18 @@ def simulate_sessions(
     stream: int | None = None,
     lost: float = 0.0,
 ) -> Sessions:
-    """Simulate as `simulate` does, returning flat arrays instead of a checked record.
+    """Simulate as `simulate` does, but return flat arrays instead of a checked record.
 
     Parameters
     ----------
     addresses
-        Those of the N sessions; (*address, 0) to (*address, N - 1) if None.
+        Addresses of the N sessions; (*address, 0) to (*address, N - 1) if None.
     stream
-        Subjects choose by the numbers at (*address, i, stream) instead of the session's, so
-        that they live the same session again with other choices.
+        Subjects choose by the numbers at (*address, i, stream) instead of those of the session, so
+        that they play the same session again with other choices.
     lost
-        Share of the answers that are lost at random. Such a trial brings nothing and teaches
-        nothing, and has no row.
+        Share of the answers that are lost at random. Such a trial brings nothing, teaches nothing,
+        and has no row.
     """
     model.check_plays(environment)
     values = np.atleast_2d(np.asarray(theta, dtype=float))
@@ -197,7 +197,7 @@ def simulate_sessions(
 
 
 def _below(addresses: NDArray[np.int64], last: int) -> NDArray[np.int64]:
-    """Add a last part to addresses."""
+    """Return addresses with one more part at the end."""
     return np.column_stack([addresses, np.full(len(addresses), last)])
 
 
@@ -222,12 +222,12 @@ def play_tables(
     uniforms: Array,
     lapse: Array | None,
 ) -> Sessions:
-    """Let subjects with parameters theta[N, P] live one session each, whose tables are given.
+    """Let subjects with parameters theta[N, P] play one session each, given the sessions' tables.
 
     Parameters
     ----------
     tables
-        As `Environment.tables` makes them, [N, T, ...].
+        Tables as `Environment.tables` makes them, [N, T, ...].
     uniforms
         The model's random numbers, [N, T * n_uniforms].
     lapse

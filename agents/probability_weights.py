@@ -1,4 +1,4 @@
-"""How much a probability counts in a decision, by one parameter."""
+"""Weights of probabilities in decisions, with one parameter."""
 
 from __future__ import annotations
 

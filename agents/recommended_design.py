@@ -12,23 +12,24 @@ from typing import Any
 
 @dataclass(frozen=True)
 class RecommendedDesign:
-    """A design that gives a model's parameters back; `docs/gates.py` checks what it claims.
+    """A design that recovers a model's parameters; `docs/gates.py` checks what it claims.
 
     Parameters
     ----------
     environment, settings, trials, sessions
-        The experiment, settings that differ from the shipped ones, trials per session (None: as
-        shipped), sessions per subject.
+        The experiment, the settings that differ from the shipped ones, trials per session (None: as
+        shipped), and sessions per subject.
     open
-        Parameters that the design does not give back, each with the reason.
+        Parameters that the design does not recover, each with the reason.
     kept
-        Parameters that are not lost when answers are shuffled within a session, with the reason.
+        Parameters that are recovered even if answers are shuffled within a session, with the
+        reason.
     control
         Why the model has no shuffled control; empty if it has one.
     uncalibrated
         Why its definition rules out calibrated posteriors; empty if they are claimed.
     note
-        What else is to be known, a sentence or more.
+        What else one should know, in a sentence or more.
     """
 
     environment: str
@@ -52,6 +53,6 @@ class Recommended:
     """The design of a model as a class attribute: that of `recommended.toml`, or of its base."""
 
     def __get__(self, instance: object, owner: type) -> RecommendedDesign | None:
-        """Return it; None if there is none."""
+        """Return the design; None if there is none."""
         names = [vars(base).get("name") for base in owner.__mro__]
         return next((_shipped()[name] for name in names if name in _shipped()), None)

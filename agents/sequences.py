@@ -1,4 +1,4 @@
-"""How trials lie in memory when kernels read them: side by side in vector lanes."""
+"""The layout of trials in memory when kernels read them: side by side in vector lanes."""
 
 from __future__ import annotations
 
@@ -11,36 +11,35 @@ from numpy.typing import NDArray
 
 from knownminds.agents.compiled import compiled
 
-# Sequences that a kernel plays side by side. 32 doubles fill several vector registers, which
-# hides the latency of the exponential. Kernels repeat the number in their file, because
-# numba's cache does not see edits elsewhere; a test compares them.
+# A kernel plays so many sequences side by side. 32 doubles fill several vector registers, which
+# hides the latency of the exponential. Kernels repeat the number in their file, because numba's
+# cache does not see edits elsewhere; a test compares them.
 LANES = 32
 
-MISSING = -1.0  # the packed value of an action that was not given, and of unused places
+MISSING = -1.0  # the packed value of a missing action, and of unused places
 
 Integers = NDArray[np.int64]
 Array = NDArray[np.float64]
 
 
 def numbered(length: Integers) -> tuple[Integers, Integers]:
-    """Return the run of each entry and its number there, of runs of these lengths in a row."""
+    """Return the run of each entry and its number in it, for consecutive runs of these lengths."""
     run = np.repeat(np.arange(len(length)), length)
     return run, np.arange(len(run)) - (np.cumsum(length) - length)[run]
 
 
 @dataclass(frozen=True)
 class Sequences:
-    """Trials grouped into sequences, each the stretch over which a learner's state runs.
+    """Trials grouped into sequences; a learner's state runs over one sequence.
 
-    A sequence holds the trials of one session, and within it of one value of each column
-    the model keeps separate (for instance the context). Sequences are sorted by length and set
-    side by side in blocks of `LANES`; trial t of lane i of block b is at `[start[b] + t, i]` of
-    packed columns.
+    A sequence holds the trials of one session with one value of each column that the model keeps
+    separate (for instance the context). Sequences are sorted by length and set side by side in
+    blocks of `LANES`. Trial t of lane i of block b is at `[start[b] + t, i]` of packed columns.
 
     Parameters
     ----------
     order : positions of the flat trial arrays, sequence after sequence
-    begin, length : where each sequence lies in `order`; sorted from long to short
+    begin, length : first position in `order` and length of each sequence; sorted from long to short
     subject : the row of theta of each sequence
     n_subjects : how many rows theta has
     """
@@ -86,8 +85,8 @@ class Sequences:
     def in_order(self) -> tuple[Integers, Integers, Integers]:
         """Return the trials of all sequences, one sequence after the other.
 
-        Of each: the number of its sequence, how many come before it there, and its position in the
-        flat arrays.
+        For each trial: the number of its sequence, how many trials come before it there, and its
+        position in the flat arrays.
         """
         sequence, within = numbered(self.length)
         return sequence, within, self.order[self.begin[sequence] + within]
@@ -95,8 +94,8 @@ class Sequences:
     def repeat(self, subjects: Integers) -> Sequences:
         """Return the sequences of `subjects`, numbered anew: row k of theta is `subjects[k]`.
 
-        A subject may be named several times (one row for each start of an optimiser) or not
-        at all; positions in the flat arrays stay what they were.
+        A subject may be named several times (one row for each start of an optimiser) or not at all;
+        positions in the flat arrays do not change.
         """
         by_subject = np.argsort(self.subject, kind="stable")
         bounds = np.searchsorted(self.subject[by_subject], np.arange(self.n_subjects + 1))
@@ -105,7 +104,7 @@ class Sequences:
         return self._sorted(self.order, self.begin[chosen], self.length[chosen], row, len(subjects))
 
     def sorted_by(self, columns: Sequence[Array]) -> Sequences:
-        """Return the sequences with their trials in the order of flat columns, the last first."""
+        """Return the sequences with their trials ordered by flat columns, the last column first."""
         if not columns:
             return self
         sequence, _, position = self.in_order()
@@ -122,12 +121,12 @@ class Sequences:
 
     @cached_property
     def row(self) -> Integers:
-        """Row of theta of each lane, [blocks, LANES]; unused lanes name row 0 and no trial."""
+        """Row of theta of each lane, [blocks, LANES]; unused lanes name row 0 and have no trial."""
         return self._by_lane(self.subject)
 
     @cached_property
     def start(self) -> Integers:
-        """Where each block begins in the packed columns, [blocks + 1]."""
+        """The position in the packed columns where each block begins, [blocks + 1]."""
         longest = self._by_lane(self.length).max(axis=1, initial=0)
         return np.concatenate([[0], np.cumsum(longest)])
 
@@ -149,7 +148,7 @@ class Sequences:
 
 @compiled()
 def _counted(code, n):  # type: ignore[no-untyped-def]
-    """Return the places of codes from 0 to n - 1 in their order, and how often each stands."""
+    """Return the positions of codes from 0 to n - 1 in order, and the count of each code."""
     count = np.zeros(n, np.int64)
     for c in code:
         count[c] += 1
@@ -166,7 +165,7 @@ def _counted(code, n):  # type: ignore[no-untyped-def]
 
 @compiled()
 def _lay_out(values, order, begin, length, start, unused, packed):  # type: ignore[no-untyped-def]
-    """Copy values[trials, K] to packed[places, K, LANES]; places of no trial get `unused`."""
+    """Copy values[trials, K] to packed[places, K, LANES]; places without a trial get `unused`."""
     for block in range(len(start) - 1):
         first, lanes = block * LANES, min(LANES, len(length) - block * LANES)
         for t in range(start[block + 1] - start[block]):

@@ -1,4 +1,4 @@
-"""Variants of a model: some of its parameters are numbers, or follow from the others."""
+"""Variants of a model: some of its parameters are fixed, or follow from the others."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def holding(
     Parameters
     ----------
     model
-        The model with more parameters; `nested_in` of the new one.
+        The model with more parameters; it becomes `nested_in` of the new one.
     name, summary, source, doc
-        What the new model is called, what it does, where it comes from, and its docstring. Source
-        and docstring are those of `model`, and the summary, unless they are given.
+        The name of the new model, what it does, where it comes from, and its docstring. Source and
+        docstring, and then the summary, are those of `model` unless they are given.
     values
         By parameter: a number, the name of the parameter that it equals, a function of the model's
         parameters (`lambda self: 1 - self.alpha`), or a `Parameter` with another prior.
@@ -33,7 +33,7 @@ def holding(
     title = "".join(part.capitalize() for part in name.split("_"))
     body: dict[str, Any] = {
         "__module__": sys._getframe(1).f_globals["__name__"],
-        "__doc__": doc or f"Is `{model.__name__}` with {_written(values)}.",
+        "__doc__": doc or f"A `{model.__name__}` with {_written(values)}.",
         "name": name,
         "summary": summary or model.summary,
         "source": model.source if source is None else source,
@@ -49,7 +49,7 @@ def _attribute(value: Any) -> Any:
 
 
 def _written(values: dict[str, Any]) -> str:
-    """Write the values that parameters have in a sentence."""
+    """Return the values that parameters have, as a sentence."""
     return ", ".join(
         f"{name} = {value}" if isinstance(value, str | float | int) else f"another prior of {name}"
         for name, value in values.items()

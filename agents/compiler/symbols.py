@@ -342,7 +342,7 @@ class Symbols(np.ndarray[Any, Any]):
 
     @classmethod
     def of(cls, values: Any) -> Symbols:
-        """Make one of an array of numbers and expressions."""
+        """Make an array of symbols from an array of numbers and expressions."""
         plain = np.array(values, dtype=object)
         for index in np.ndindex(plain.shape):
             plain[index] = as_expr(plain[index])
@@ -389,7 +389,7 @@ class Symbols(np.ndarray[Any, Any]):
         return super().__array_function__(function, (np.ndarray,), args, options)
 
     def clip(self, low: Any = None, high: Any = None, **options: Any) -> Any:  # type: ignore[override]
-        """Keep between two numbers; None for no end."""
+        """Keep the elements between two numbers; None for no bound."""
         return _clip(self, low, high)
 
     def argmax(self, *args: Any, **options: Any) -> Any:
@@ -402,7 +402,7 @@ class Symbols(np.ndarray[Any, Any]):
 
 
 def where(condition: Any, a: Any, b: Any) -> Any:
-    """Return a where the condition holds, else b: of numbers, expressions or arrays of either."""
+    """Return a where the condition holds, else b, for numbers, expressions or arrays of either."""
     if not any(isinstance(x, np.ndarray) and x.ndim for x in (condition, a, b)):
         return select(condition, a, b)
     parts = np.broadcast_arrays(*(np.asarray(x, dtype=object) for x in (condition, a, b)))
@@ -464,7 +464,7 @@ def _full_name(function: Any) -> str:
 def applied(
     ufunc: Any, method: str, *inputs: Any, out: Any = None, axis: Any = None, **_: Any
 ) -> Any:
-    """Apply what NumPy would to every element, as expressions: without asking for their truth."""
+    """Apply a NumPy function to every element, as expressions, without asking for their truth."""
     arrays = [np.asarray(x, dtype=object).view(np.ndarray) for x in inputs]
     result: Any
     if ufunc is np.matmul and method == "__call__":
@@ -497,7 +497,7 @@ def applied(
 
 
 class _Path:
-    """One way through a definition: the conditions it asks for, and how each is answered."""
+    """One way through a definition: the conditions on it, and how each is answered."""
 
     def __init__(self, ahead: tuple[bool, ...]):
         self.ahead = ahead
@@ -506,7 +506,7 @@ class _Path:
         self.questions = 0
 
     def decide(self, condition: Expr) -> bool:
-        """Answer a condition: alike whenever it comes again."""
+        """Answer a condition, in the same way whenever it comes again."""
         self.questions += 1
         if self.questions > MOST_QUESTIONS or len(self.taken) > MOST_CONDITIONS:
             raise UntraceableError(
@@ -559,7 +559,7 @@ def _deciding(decide: Callable[[Expr], bool]) -> Iterator[None]:
 
 
 def merged(run: Callable[[], Mapping[str, Any]]) -> dict[str, Expr]:
-    """Run a function through both sides of each `if` on symbols; join what it returns.
+    """Run a function through both sides of each `if` on symbols, and join what it returns.
 
     Raises
     ------
@@ -594,9 +594,10 @@ def merged(run: Callable[[], Mapping[str, Any]]) -> dict[str, Expr]:
 
 
 def within(roots: Iterable[Expr], stop: Collection[Expr] = ()) -> dict[Expr, None]:
-    """Return the parts of expressions, each after those it works on; not what `stop` is made of.
+    """Return the parts of expressions, each after those it works on; parts of `stop` are left out.
 
-    As the keys of a dictionary: `in` a list would ask whether expressions are equal.
+    The result has them as keys of a dictionary, since `in` a list would ask whether expressions are
+    equal.
     """
     order: dict[Expr, None] = {}
     stack = [(r, False) for r in reversed(list(roots))]
@@ -612,7 +613,7 @@ def within(roots: Iterable[Expr], stop: Collection[Expr] = ()) -> dict[Expr, Non
 
 
 def substituted(x: Expr, by: dict[Expr, Expr]) -> Expr:
-    """Replace symbols by expressions; `by` takes up what was made on the way."""
+    """Replace symbols by expressions; new expressions are added to `by`."""
     if x not in by:
         args = [substituted(a, by) for a in x.args]
         match x.op:
@@ -630,7 +631,7 @@ def substituted(x: Expr, by: dict[Expr, Expr]) -> Expr:
 
 
 def evaluated(roots: Iterable[Expr], columns: Mapping[str, Any]) -> list[Any]:
-    """Calculate expressions with NumPy, by the values of their symbols."""
+    """Compute expressions with NumPy, given the values of their symbols."""
     values: dict[Expr, Any] = {}
     roots = list(roots)
     with np.errstate(all="ignore"):
@@ -647,7 +648,7 @@ def evaluated(roots: Iterable[Expr], columns: Mapping[str, Any]) -> list[Any]:
 
 
 def slope(x: Expr, slopes: Mapping[Expr, Expr], known: dict[Expr, Expr]) -> Expr:
-    """Differentiate; `slopes` are those of symbols, and `known` takes up what was derived."""
+    """Differentiate; `slopes` are those of symbols, and derivatives are added to `known`."""
     if not x.on & (PARAMETER | STATE) or x.op in (*CONDITIONS, "lookup", "hold"):
         return number(0.0)
     if x not in known:
@@ -682,5 +683,5 @@ def _derived(x: Expr, slopes: Mapping[Expr, Expr], known: dict[Expr, Expr]) -> A
         case "ndtr":
             return make("exp", -0.5 * a * a - HALF_LOG_2_PI) * da
         case "log_ndtr":
-            return make("hazard", a) * da  # not exp(-a * a / 2 - log_ndtr(a)), which cancels
+            return make("hazard", a) * da  # exp(-a * a / 2 - log_ndtr(a)) would lose digits
     raise AssertionError(x.op)

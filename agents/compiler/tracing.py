@@ -33,17 +33,17 @@ if TYPE_CHECKING:
 
 LAPSE = "lapse"
 
-Shapes = Mapping[str, tuple[int, ...]]  # of what tables hold for a trial
+Shapes = Mapping[str, tuple[int, ...]]  # shapes of the tables' entries for a trial
 State = dict[str, Expr]  # what is remembered, by flat names
 
 
 class Trial:
-    """A trial whose columns are symbols, made as they are read.
+    """A trial whose columns are symbols, made when they are read.
 
     Parameters
     ----------
     known : columns that are known already
-    shapes : shapes of those that hold several numbers
+    shapes : shapes of the columns that hold several numbers
     only : the names that may be read; None for all
     """
 
@@ -73,7 +73,7 @@ class Trial:
 
 
 def flat(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Spread arrays over names with numbers: values -> values_0, values_1."""
+    """Spread arrays over numbered names: values -> values_0, values_1."""
     parts: dict[str, Any] = {}
     for name, value in state.items():
         array = np.asarray(value, dtype=object)
@@ -88,7 +88,7 @@ def flat(state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def numbers(state: Mapping[str, Any]) -> State:
-    """Return what is remembered by flat names, conditions as 1 or 0."""
+    """Return what is remembered by flat names, with conditions as 1 or 0."""
     return {name: as_number(value) for name, value in flat(state).items()}
 
 
@@ -109,13 +109,13 @@ def _remembered(name: str) -> Expr:
 
 @dataclass(frozen=True)
 class Answer:
-    """What `respond` or `report` returned: the fields of a law, utilities, or probabilities.
+    """The return value of `respond` or `report`: fields of a law, utilities, or probabilities.
 
     Parameters
     ----------
-    law : its class; None for actions
+    law : the class of the law; None for actions
     stated : whether the parts are probabilities; else they are utilities, or log odds of action 1
-    parts : by name
+    parts : the parts, by name
     """
 
     law: type[Law] | None
@@ -132,7 +132,7 @@ class Definition:
 
     Attributes
     ----------
-    parameters : their symbols
+    parameters : the symbols of the parameters
     start : what is remembered before the first trial, by flat names
     """
 
@@ -159,7 +159,7 @@ class Definition:
         return agent
 
     def answers(self, trial: Callable[[], Any], acting: Callable[[], Any]) -> list[Answer]:
-        """Return what is answered on a trial; `acting` is the trial with the action."""
+        """Return the answers on a trial; `acting` is the trial with the action."""
         answers = [self._answer("respond", trial)]
         if self.model.reports():
             answers.append(self._answer("report", acting))
@@ -228,7 +228,7 @@ class Definition:
         return merged(run)
 
     def _check_parameters(self, agent: Model, method: str) -> None:
-        """Refuse a definition that changes a parameter, which is one number for all trials."""
+        """Refuse a definition that changes a parameter, which must be one number for all trials."""
         for name, value in self.parameters.items():
             if agent.__dict__.get(name) is not value:
                 raise UntraceableError(
@@ -237,7 +237,7 @@ class Definition:
                 )
 
     def _check_unchanged(self, agent: Model, method: str) -> None:
-        """Refuse an answer that changes what is remembered: it must not teach anything."""
+        """Refuse an answer that changes what is remembered, since only `update` may do that."""
         self._check_parameters(agent, method)
         after, before = agent.remembered(), flat(shaped(self._begun, _remembered))
         odd = sorted(set(after) ^ set(self._begun))
@@ -251,7 +251,7 @@ class Definition:
 
 
 def _check_apart(remembered: Mapping[str, Any], method: str) -> None:
-    """Refuse two names of one array."""
+    """Refuse two names for one array."""
     arrays = {n: v for n, v in remembered.items() if isinstance(v, np.ndarray)}
     for n, v in arrays.items():
         for m, w in arrays.items():
@@ -263,7 +263,7 @@ def _check_apart(remembered: Mapping[str, Any], method: str) -> None:
 
 
 def of_world(name: str) -> str:
-    """Return the name in a kernel of what a world remembers; a model may call its so."""
+    """Return the name in a kernel of a number that a world remembers, unlike any of a model."""
     return f"{name}_of_world"
 
 
@@ -273,15 +273,15 @@ class Passage:
     Parameters
     ----------
     world, shapes : the world, and the shapes of the tables that it reads
-    action : what was done
-    anew : whether it begins anew, where its span changes, within what a kernel plays as one
-        sequence
+    action : the action on the trial
+    anew : whether the world begins anew where its span changes, within what a kernel plays as
+        one sequence
 
     Attributes
     ----------
     drawn : the trial as the design has it
     start, after : what is remembered before the first trial, and after this one
-    shown, paid : columns
+    shown, paid : the columns that are shown, and those that are paid
     present : whether the trial happens
     """
 
@@ -326,7 +326,7 @@ def _columns(values: Mapping[str, Expr]) -> dict[str, Expr]:
 
 
 def entries(shapes: Shapes) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Return the table, and the position in it, of each symbol for one of its numbers."""
+    """Return, for each symbol of a table's number, the table and the position in it."""
     return {
         "_".join((name, *map(str, index))): (name, index)
         for name, shape in shapes.items()

@@ -1,4 +1,4 @@
 """Deciders between stated offers: expected value, prospect theory, ambiguity, social preferences.
 
-Imported through `knownminds.agents`; itself imports the core of this floor.
+Users import it through `knownminds.agents`. It imports the core of this floor.
 """

@@ -1,4 +1,4 @@
-"""Choosers between urns: by the middle of what may be, or with an attitude to what is unknown."""
+"""Choosers between urns: by the middle of the possible shares, or with an attitude to ambiguity."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _temperature() -> Any:
 
 
 class AmbiguityNeutral(Model):
-    """Takes the middle of what may be red for the probability, and chooses by softmax.
+    """Takes the middle of the possible shares of red for the probability, and chooses by softmax.
 
     P(b) = logistic((W(b) - W(a)) / tau) with W = (least + most) / 2.
     """
@@ -39,10 +39,10 @@ class AmbiguityNeutral(Model):
 
 
 class AlphaMaxmin(AmbiguityNeutral):
-    """Weighs a bet by a mean of the worst and the best that may be.
+    """Weighs a bet by a mean of the worst and the best possible share.
 
-    W = alpha least + (1 - alpha) most. At alpha = 1 it is the maxmin of Gilboa and Schmeidler
-    (1989), at 1/2 neutral.
+    W = alpha least + (1 - alpha) most. At alpha = 1 it is the maxmin rule of Gilboa and Schmeidler
+    (1989); at 1/2 it is neutral.
     """
 
     name = "alpha_maxmin"
@@ -56,9 +56,9 @@ class AlphaMaxmin(AmbiguityNeutral):
 class AmbiguityInsensitive(AmbiguityNeutral):
     """Weighs bets on unknown urns by how likely they seem, with less than full sensitivity.
 
-    With m the middle and u the unknown part, W = m - u (aversion / 2 + insensitivity (m - 1/2)); a
-    known urn (u = 0) has its share. At u = 1 these are the indexes b (aversion) and a
-    (insensitivity) of Dimmock, Kouwenberg and Wakker (2016).
+    With m the middle and u the unknown part, W = m - u (aversion / 2 + insensitivity (m - 1/2)).
+    For a known urn (u = 0) W is its share. At u = 1 the two parameters are the indexes b (aversion)
+    and a (insensitivity) of Dimmock, Kouwenberg and Wakker (2016).
     """
 
     name = "ambiguity_insensitive"

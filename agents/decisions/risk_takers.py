@@ -19,8 +19,8 @@ __all__ = [
     "PriorityHeuristic",
 ]
 
-UNIT = 100.0  # points, in which amounts are counted
-SMALLEST = 1e-300  # whose logarithm is finite
+UNIT = 100.0  # points; amounts are counted in these
+SMALLEST = 1e-300  # the logarithm of this is finite
 TVERSKY = "Tversky and Kahneman 1992"
 PRELEC = "Prelec 1998"
 
@@ -68,8 +68,8 @@ class ExpectedValue(Model):
     def value(self, low: Any, middle: Any, high: Any, p_low: Any, p_high: Any) -> Any:
         """Return the value of a gamble of three amounts, the first the lowest.
 
-        Decision weights of gains are differences of the weights of receiving at least so much;
-        those of losses, of losing at least so much.
+        The decision weight of a gain is the weight of receiving at least that much, less the weight
+        of receiving more. Losses have the same rule for losing.
         """
         best, worst = self.weight(p_high, self.gamma), self.weight(p_low, self.gamma_loss)
         better = self.weight(1.0 - p_low, self.gamma)
@@ -93,8 +93,9 @@ class ExpectedValue(Model):
 class ExpectedUtility(ExpectedValue):
     """Chooses by expected utility, a power of gains and of losses.
 
-    u(x) = (x / 100)**alpha for gains and -(-x / 100)**alpha for losses. Probabilities count as they
-    are and losses as much as gains; softmax as in `ExpectedValue`, which this is where alpha = 1.
+    u(x) = (x / 100)**alpha for gains and -(-x / 100)**alpha for losses. Probabilities count
+    unchanged, and losses as much as gains. Softmax is as in `ExpectedValue`, which is this model
+    with alpha = 1.
     """
 
     name = "expected_utility"
@@ -114,11 +115,11 @@ class ExpectedUtility(ExpectedValue):
 class ProspectTheory(ExpectedUtility):
     """Chooses by cumulative prospect theory with Prelec's weights.
 
-    v(x) = (x / 100)**alpha for gains and -lambda (-x / 100)**alpha_loss for losses; w(p) =
-    exp(-(-ln p)**gamma), with gamma for gains and gamma_loss for losses; decision weights are
-    differences of w along the ranks of amounts; softmax as in `ExpectedValue`. Because amounts are
-    counted in 100 points, `loss_aversion` is lambda = -v(-100) / v(100) also where the exponents
-    differ.
+    v(x) = (x / 100)**alpha for gains and -lambda (-x / 100)**alpha_loss for losses. The weight of a
+    probability is w(p) = exp(-(-ln p)**gamma), with gamma for gains and gamma_loss for losses.
+    Decision weights are differences of w along the ranks of amounts. Softmax is as in
+    `ExpectedValue`. Because amounts are counted in 100 points, `loss_aversion` is lambda = -v(-100)
+    / v(100) even if the exponents differ.
     """
 
     name = "prospect_theory"
@@ -142,7 +143,7 @@ class ProspectTheory(ExpectedUtility):
 class ProspectTheoryTverskyKahneman(ProspectTheory):
     """Weighs with w(p) = p**gamma / (p**gamma + (1 - p)**gamma)**(1 / gamma).
 
-    Below gamma = 0.28 this w does not rise everywhere. All else is as in `ProspectTheory`.
+    Below gamma = 0.28 this w does not rise everywhere. Everything else is as in `ProspectTheory`.
     """
 
     name = "prospect_theory_tversky_kahneman"
@@ -166,9 +167,9 @@ def _last(p_low: Any, p_middle: Any, p_high: Any) -> Any:
 
 
 class Minimax(Model):
-    """Chooses the gamble whose worst outcome is better, and by lot on a share `error` of trials.
+    """Chooses the gamble whose worst outcome is better, but at random in a share `error` of trials.
 
-    Where the worst outcomes are alike it chooses by lot.
+    If the worst outcomes are equal, it chooses at random.
     """
 
     name = "minimax"
@@ -190,14 +191,14 @@ class Minimax(Model):
 
 
 class PriorityHeuristic(Minimax):
-    """Goes through three reasons, the first of which that tells gambles apart decides.
+    """Goes through three reasons; the first one that tells the gambles apart decides.
 
-    Gains: the better minimum, if minima differ by a tenth of the largest amount or more; else the
-    minimum that is less likely, if its chances differ by .1 or more; else the larger maximum.
-    Losses, where no gamble has a gain: the same with the smallest loss instead of the minimum,
-    which is taken for the more likely one, and the largest loss, avoided. The aspiration level is a
-    tenth as it is, not rounded to a prominent number. Choices are made by lot on a share `error`
-    of trials, and where no reason decides.
+    For gains the reasons are: the better minimum, if the minima differ by a tenth of the largest
+    amount or more; the less likely minimum, if its probabilities differ by .1 or more; the larger
+    maximum. If no gamble has a gain, the reasons are: the smaller of the smallest losses; the more
+    likely of these; the smaller of the largest losses. The aspiration level is exactly a tenth, not
+    rounded to a prominent number. The choice is random in a share `error` of trials, and if no
+    reason decides.
     """
 
     name = "priority_heuristic"

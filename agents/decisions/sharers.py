@@ -1,4 +1,4 @@
-"""Sharers: selfish, averse to unequal shares, or giving as the others give."""
+"""Sharers: selfish, averse to unequal shares, or giving as much as others give."""
 
 from __future__ import annotations
 
@@ -47,12 +47,13 @@ def _worth(share: Any, other: Any, alpha: Any, beta: Any) -> Any:
 class InequityAverse(Model):
     """Values shares of a stake by the payoff, less envy and guilt, and chooses by softmax.
 
-    U(mine, other) = mine - alpha max(other - mine, 0) - beta max(mine - other, 0), amounts over
-    the stake; nothing for both has U = 0. V of an offer is U times the chance that it is accepted,
-    that of a rejection 0, and P(higher offer, or acceptance) = logistic((V(1) - V(0)) / tau).
+    U(mine, other) = mine - alpha max(other - mine, 0) - beta max(mine - other, 0), with amounts
+    divided by the stake; nothing for both has U = 0. The value V of an offer is U times the
+    probability that it is accepted; that of a rejection is 0. P(higher offer, or acceptance) =
+    logistic((V(1) - V(0)) / tau).
 
-    A responder alone does not tell beta, as U of a share above one half is positive whatever
-    beta.
+    A responder alone does not reveal beta: U of a share above one half is positive whatever beta
+    is.
     """
 
     name = "inequity_averse"
@@ -74,7 +75,7 @@ class InequityAverse(Model):
         return (trial.more_chance * higher - trial.less_chance * lower) / self.tau
 
 
-# The rational player, who accepts whatever it is offered.
+# This is the rational player, who accepts any offer.
 Selfish = holding(
     InequityAverse,
     "selfish",
@@ -86,12 +87,12 @@ Selfish = holding(
 
 
 class InequityAverseContributor(Model):
-    """Contributes by what it earns, less envy and guilt towards the others, and by softmax.
+    """Contributes by its earnings, less envy and guilt towards the others, and by softmax.
 
-    With all amounts divided by the endowment, contribution c and o put in by each of the
-    others, U(c) = 1 - c + m (c + (n - 1) o) / n - alpha max(c - o, 0) - beta max(o - c, 0), as the
-    others have c - o more than oneself. P(c) goes by exp(U(c) / tau). Without noise c = o where
-    beta > 1 - m / n and 0 where it is less (and m < n).
+    All amounts are divided by the endowment. With the contribution c, and o put in by each of the
+    others, U(c) = 1 - c + m (c + (n - 1) o) / n - alpha max(c - o, 0) - beta max(o - c, 0), since
+    the others have c - o more than this agent. P(c) is proportional to exp(U(c) / tau). Without
+    noise c = o if beta > 1 - m / n, and c = 0 if it is less (and m < n).
     """
 
     name = "inequity_averse_contributor"
@@ -125,11 +126,11 @@ SelfishContributor = holding(
 
 
 class ConditionalCooperator(Model):
-    """Contributes a share that follows what the others put in along a line, with normal noise.
+    """Contributes a share that follows the others' contribution along a line, with normal noise.
 
-    P(c) goes by exp(-(c - base - slope o)**2 / (2 sigma**2)) over the contributions that there
-    are, all of them shares of the endowment. Slope 1 and base 0 is a perfect conditional
-    cooperator, 0 and 0 a free rider.
+    P(c) is proportional to exp(-(c - base - slope o)**2 / (2 sigma**2)) over the possible
+    contributions, all as shares of the endowment. Slope 1 and base 0 make a perfect conditional
+    cooperator; slope 0 and base 0 make a free rider.
     """
 
     name = "conditional_cooperator"

@@ -1,4 +1,4 @@
-"""Deciders with known utilities, and violators of coherence with one dial each.
+"""Deciders with known utilities, and deciders that each break one rule of coherence.
 
-Imported through `knownminds.agents`; itself imports the core of this floor.
+Users import it through `knownminds.agents`. It imports the core of this floor.
 """

@@ -1,4 +1,4 @@
-"""What trials become before a decider's likelihood: statements in order, decisions counted."""
+"""Trials prepared for a decider's likelihood: statements in order, decisions counted."""
 
 from __future__ import annotations
 
@@ -16,22 +16,23 @@ YES, DEFER, NO = 0, 1, 2
 BELIEF, DECISION, PART, CONDITIONAL, DEALT = 0, 1, 2, 3, 4  # what a trial asks for
 PLAIN = 0  # the elicitation whose answer goes with the decision
 
-EDGE = 1e-9  # probabilities are this far from 0 and 1 where their log odds are taken
-FAR = 1e9  # log odds beyond which nothing lies: the ends of the outermost cells
-NOTHING_LEFT = 1e-6  # what further states of a distribution can have, at most, where none is left
-RUN = 16  # so many decisions that differ are one sequence
+EDGE = 1e-9  # least distance of a probability from 0 and 1 before its log odds are taken
+FAR = 1e9  # log odds at the outer ends of the outermost cells; nothing lies beyond
+NOTHING_LEFT = 1e-6  # if nothing is left, further states have at most this
+RUN = 16  # so many different decisions are one sequence
 
-# Stated probabilities are multiples of .01. Those stated as k / 100 lie in cell k: its ends in log
-# odds, and the logarithm of its width as a probability.
+# Stated probabilities are multiples of .01. A number stated as k / 100 lies in cell k. A cell has
+# ends in log odds, and the logarithm of its width as a probability.
 _ENDS = np.concatenate([[0.0], (np.arange(100) + 0.5) / 100.0, [1.0]])
 LOW, HIGH = (np.clip(logit(ends), -FAR, FAR) for ends in (_ENDS[:-1], _ENDS[1:]))
 LOG_WIDTH = np.log(np.diff(_ENDS))
 
-# Columns of places: how often an answer was given, the kind (BELIEF, PART or DECISION); of what is
-# stated the log odds of the state, the log odds that are added and how far the dial moves them (of
-# a part: its probability if the state were certain, and if it were excluded), the ends of the cell
-# in log odds, what is added to the log odds of the state before a part, and over how many units an
-# answer that is a lapse spreads, inverted; of decisions the number stated, the action, the state.
+# A place has the number of times an answer was given and its kind (BELIEF, PART or DECISION). A
+# statement has the log odds of the state, the log odds that are added, and how far the dial moves
+# them (for a part: its probability if the state were certain, and if it were excluded). It also has
+# the ends of its cell in log odds, what is added to the log odds of the state before a part, and
+# the inverse of the number of units over which a lapse spreads. A decision has the number stated,
+# the action and the state.
 STATEMENTS = ("odds", "more", "moved", "low", "high", "plus", "per")
 DECISIONS = ("stated", "chosen", "state")
 
@@ -45,9 +46,9 @@ def log_odds(p: Any) -> Any:
 def given(posterior: Any, marginal: Any, conditional: Any) -> tuple[Any, Any]:
     """Return the probability of a part given the state, and given its absence.
 
-    Who knows P(part | state) and believes the state with some probability expects the part with
-    P(part) (believed q / m + (1 - believed) (1 - q) / (1 - m)): m is the true probability of the
-    state, q that given the part.
+    An agent that knows P(part | state) and believes in the state with probability b expects the
+    part with probability P(part) (b q / m + (1 - b) (1 - q) / (1 - m)). Here m is the true
+    probability of the state, and q is that given the part.
     """
     m, q = np.clip(marginal, EDGE, 1.0 - EDGE), np.clip(conditional, EDGE, 1.0 - EDGE)
     present, absent = posterior * q / m, posterior * (1.0 - q) / (1.0 - m)
@@ -63,14 +64,14 @@ def places_of(
 ) -> tuple[Integers, Integers, dict[str, Array]]:
     """Bring trials into the form that the likelihood reads: statements in order, decisions counted.
 
-    Decisions of a subject that were alike (the number stated plainly, the action and, with
-    `by_state`, the state) are one row with a count, wherever they stood. Returns subject and
-    sequence of each row, and its columns. A state of a distribution is a part of those not yet
-    dealt out, in hundredths that are left.
+    Equal decisions of a subject (with the same plainly stated number, the same action and, with
+    `by_state`, the same state) become one row with a count, wherever they stood. Returns subject
+    and sequence of each row, and its columns. A state of a distribution counts as a part of what is
+    not yet dealt out, in the hundredths that are left.
     """
     stated, statements = _statements(sequence, columns, moves)
     whose, decisions = _decisions(subject, sequence, columns, by_state)
-    # Short sequences, so that those of one subject stand side by side in lanes.
+    # Sequences are short, so that those of one subject stand side by side in lanes.
     within = np.arange(len(whose)) - np.searchsorted(whose, whose)
     run = int(sequence.max(initial=-1)) + 1 + within // RUN
     gone = {name: np.zeros(len(stated)) for name in DECISIONS}
@@ -86,7 +87,7 @@ def places_of(
 def _statements(
     sequence: Integers, columns: Mapping[str, Array], moves: Callable[[Any, Any], Any]
 ) -> tuple[Integers, dict[str, Array]]:
-    """Return which trials state something that tells of the belief, and their columns."""
+    """Return which trials state something that depends on the belief, and their columns."""
     response, question_codes = columns["response"], columns["question"]
     hundredths, *left = _dealt(sequence, columns)
     stated = (
@@ -123,9 +124,9 @@ def _statements(
 def _decisions(
     subject: Integers, sequence: Integers, columns: Mapping[str, Array], by_state: bool
 ) -> tuple[Integers, dict[str, Array]]:
-    """Return whose decisions that are alike are, and their columns.
+    """Return the subject of each group of equal decisions, and the columns of the groups.
 
-    The number that goes with a decision is the last one stated plainly in its repetition.
+    The number that belongs to a decision is the last one stated plainly in its repetition.
     """
     repetition, question = columns["repetition"], columns["question"]
     plain = (columns["response"] >= 0.0) & (question == BELIEF) & (columns["elicitation"] == PLAIN)
@@ -153,11 +154,11 @@ def _decisions(
 def _dealt(
     sequence: Integers, columns: Mapping[str, Array]
 ) -> tuple[NDArray[np.int64], Array, Array]:
-    """Return what of a distribution is left before each trial, [trials] each.
+    """Return how much of a distribution is left before each trial, three arrays of [trials].
 
-    In hundredths, and as the probability that the states left have given the state, and given its
-    absence; 100, 1 and 1 for what is of no distribution. No hundredths are left for a state of
-    which nothing can be learnt: the last, and one before which a number is missing.
+    They are the hundredths left, and the probability of the states that are left, given the state
+    and given its absence. A trial outside any distribution has 100, 1 and 1. No hundredths are left
+    for a state whose answer tells nothing: the last state, and a state after a missing number.
     """
     question, part, repetition = columns["question"], columns["part"], columns["repetition"]
     hundredths = np.full(len(question), 100, dtype=np.int64)
@@ -176,7 +177,7 @@ def _dealt(
     of_present, of_absent = given(*exact)
 
     def before(values: Array) -> Array:
-        """Return the sum over the states before, in the same distribution."""
+        """Return the sum over the earlier states of the same distribution."""
         sums = np.zeros(len(values))
         for k in range(1, int(rank.max()) + 1):
             later = np.flatnonzero(rank == k)
@@ -185,7 +186,7 @@ def _dealt(
 
     present[order], absent[order] = 1.0 - before(of_present), 1.0 - before(of_absent)
     left = 100.0 - before(shares)
-    # Which states come before is known by their numbers alone.
+    # The earlier states are known only if all of them have a number.
     known = np.isfinite(left) & (part[order] == rank)
     rest = np.maximum(present[order] - of_present, absent[order] - of_absent)
     held = known & (rest > NOTHING_LEFT)
@@ -194,5 +195,5 @@ def _dealt(
 
 
 def end_of(hundredths: NDArray[np.floating[Any]], whole: NDArray[np.int64]) -> Array:
-    """Return the end of a cell of so many hundredths, of what was left, in log odds."""
+    """Return the end of a cell of so many hundredths, out of those that were left, in log odds."""
     return np.asarray(np.clip(logit(np.clip(hundredths / whole, 0.0, 1.0)), -FAR, FAR))

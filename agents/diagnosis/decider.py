@@ -1,8 +1,8 @@
-"""What deciders share: a belief about a state, words for it, and a choice that follows from it.
+"""The base of deciders: a belief about a state, words for it, and a choice that follows from it.
 
 A session asks for numbers (what is the probability of the state?) and for decisions (Yes, Defer,
-No). What a decider does is said in `Decider.draw`; how likely an answer is, in `respond` and
-`update`, which are compiled.
+No). `Decider.draw` defines what a decider does. `respond` and `update`, which are compiled, define
+how likely an answer is.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from .belief_places import (
 )
 
 NARROWEST = 1e-9  # least standard deviation on the scale of log odds
-LEAST = 1e-140  # a probability counts at least this
+LEAST = 1e-140  # a probability counts as at least this much
 WIDTH, WIDTH_AT_END = 0.01, 0.005  # of the cells of stated numbers
 
 
 @dataclass(frozen=True)
 class Answer(Law):
-    """An answer by its log probability, which counts as often as the answer was given."""
+    """An answer given by its log probability, which counts as often as the answer was given."""
 
     log_probability: Any
     span: ClassVar[None] = None
@@ -70,24 +70,25 @@ def _utility(action: str, state: str) -> Any:
 class Decider(Model):
     """An agent with a belief about a state, which states it and decides by it.
 
-    The belief p_S has the log odds c + d logit p* + s_between z, with p* the exact probability and
-    z a standard normal number of the context. Stated is p_S + s_report N(0, 1) in log odds, rounded
-    to .01; decisions are by p_S. Beliefs about a part, and given a part, follow from p_S by Bayes'
-    rule and the true P(part | state). A distribution over parts is dealt out in hundredths, part by
-    part, each of what is left.
+    The belief p_S has the log odds c + d logit p* + s_between z. Here p* is the exact probability,
+    and z is a standard normal number of the context. The agent states p_S + s_report N(0, 1) in log
+    odds, rounded to .01, and decides by p_S. Beliefs about a part, and given a part, follow from
+    p_S by Bayes' rule and the true P(part | state). A distribution over parts is dealt out in
+    hundredths, part by part; each part gets its share of what is left.
 
-    The likelihood of a stated belief is that of its cell, as a density, given those stated before
-    in the context: after each, z is taken as normal with the mean and variance that it then has
-    (Opper 1998; with lapses that of a mixture, Minka 2001). A question about a part has z at its
-    mean. A decision has its probability given the belief stated plainly in the same context and
-    repetition; without one it adds nothing. So utilities come out too small where s_report > 0.
+    The likelihood of a stated belief is the density of its cell, given the earlier statements in
+    the context. After each statement, z is treated as normal with its new mean and variance (Opper
+    1998; with lapses, the mean and variance of a mixture, Minka 2001). In a question about a part,
+    z is at its mean. A decision has its probability given the belief stated plainly in the same
+    context and repetition; without one it adds nothing. So estimates of utilities are too small if
+    s_report > 0.
 
     Attributes
     ----------
     dial
-        By how much a rule of a rational decider is broken.
+        By how much the agent breaks a rule of a rational decider.
     decides_by_state
-        Whether decisions know the state.
+        Whether decisions depend on the state.
     """
 
     columns = (
@@ -123,7 +124,7 @@ class Decider(Model):
         "standard deviation of stated around believed log odds", mean=-2.0, sd=0.7
     )
 
-    # What kinds of deciders differ in.
+    # Kinds of deciders differ in the following methods.
 
     @classmethod
     def moves(cls, question: Any, elicitation: Any) -> Any:
@@ -131,21 +132,21 @@ class Decider(Model):
         return 0.0 * question
 
     def acted_on(self, stated: Any) -> Any:
-        """Return the belief that a decider holds who states this one."""
+        """Return the belief of a decider that states this one."""
         return stated
 
     def weigh(self, p: Any, state: Any) -> Any:
-        """Return the weight of the state's presence in a decision by the belief p."""
+        """Return the weight of the state's presence in a decision under the belief p."""
         return p
 
     def bend(self, p: Any) -> Any:
-        """Return what deferring is worth besides its expected utility."""
+        """Return the value of deferring besides its expected utility."""
         return 0.0
 
-    # What a decider does.
+    # The following methods define what a decider does.
 
     def values(self, p: Any, state: Any) -> tuple[Any, Any]:
-        """Return the values of Yes and Defer over that of No, by the belief p."""
+        """Return the values of Yes and Defer less that of No, under the belief p."""
         w = self.weigh(p, state)
         yes = self.u_yes_0 + (self.u_yes_1 - self.u_yes_0) * w
         defer = self.u_defer_0 + (self.u_defer_1 - self.u_defer_0) * w
@@ -159,14 +160,14 @@ class Decider(Model):
         return [weight / sum(weights) for weight in weights]
 
     def believed(self, trial: Any) -> Any:
-        """Return the log odds of the state as believed before any part is shown."""
+        """Return the log odds of the state, as believed before any part is shown."""
         return self.c + self.d * log_odds(trial.marginal) + self.s_between * trial.idiosyncrasy
 
     def meant(self, trial: Any, believed: Any, present: Any, absent: Any) -> Any:
         """Return the log odds that are stated without noise, given those of the state.
 
-        Of a distribution, `present` and `absent` are what the states that are not yet dealt out
-        have, given the state and given its absence.
+        For a distribution, `present` and `absent` are the probabilities of the states that are not
+        yet dealt out, given the state and given its absence.
         """
         question = trial.question
         more = log_odds(trial.posterior) - log_odds(trial.marginal)
@@ -182,8 +183,9 @@ class Decider(Model):
     def draw(self, trial: Any, first: Any, second: Any, lapse: Any, left: Any) -> tuple[Any, Any]:
         """Return action and response at two uniform numbers; -1 and NaN where there is none.
 
-        `left` are the hundredths that a distribution has left, and what they can have; see `meant`.
-        The first number is that of an action, or decides on a lapse of an answer.
+        `left` has the hundredths that are left of a distribution, and the probabilities of its
+        remaining states; see `meant`. The first number chooses an action, or decides on a lapse of
+        an answer.
         """
         hundredths, present, absent = left
         believed, acts = self.believed(trial), trial.question == DECISION
@@ -210,14 +212,14 @@ class Decider(Model):
         uniforms: Array,
         *design: Array,
     ) -> tuple[Array, Array]:
-        """Act and answer; see `Decider.draw`."""
+        """Return actions and responses; see `Decider.draw`."""
         lane = np.repeat(row, np.diff(start), axis=0)
         tables = dict(zip(cls.design, design, strict=True))
         question = tables["question"]
         action, response = np.full(question.shape, -1.0), np.full(question.shape, np.nan)
         full = np.full((3, question.shape[1]), [[100.0], [1.0], [1.0]])
         left = full.copy()
-        dealt = bool((question == DEALT).any())  # then each state hangs on those before it
+        dealt = bool((question == DEALT).any())  # then each state depends on those before it
         for t in range(len(question)) if dealt else [slice(None)]:
             values = dict(zip(cls.parameters.names, theta.T[:, lane[t]], strict=True))
             agent = object.__new__(cls)
@@ -244,23 +246,23 @@ class Decider(Model):
                 left = np.where(trial.question == DEALT, left - taken, left)
         return action, response
 
-    # How likely an answer is.
+    # The following methods define how likely an answer is.
 
     @classmethod
     def prepare(
         cls, subject: Integers, sequence: Integers, columns: Mapping[str, Array], lapse: bool
     ) -> Prepared:
-        """Count decisions that are alike, and work out what hangs on the trials alone."""
+        """Count equal decisions, and compute everything that depends on the trials alone."""
         return places_of(subject, sequence, columns, cls.moves, cls.decides_by_state)
 
     def begin(self) -> None:
         self.off, self.left = 0.0, self.s_between**2
 
     def cell(self, trial: Any) -> tuple[Any, ...]:
-        """Return the log probability of the cell that was stated, and what it tells of the mean.
+        """Return the log probability of the stated cell, and what it tells of the mean.
 
-        The mean of the standard normal number that fell into the cell; what is added to its
-        variance, of 1; and the standard deviation of what is stated.
+        That is the mean of the standard normal number that fell into the cell; what is added to its
+        variance of 1; and the standard deviation of what is stated.
         """
         mean, variance = self.c + self.d * trial.odds, self.s_report**2
         if trial.kind == PART:
@@ -273,7 +275,7 @@ class Decider(Model):
             variance = variance + self.left
         sd = np.sqrt(np.maximum(variance, NARROWEST**2))
         a, b = (trial.low - mean) / sd, (trial.high - mean) / sd
-        # Cells are mirrored to the lower side, whose tail is known to all digits.
+        # Cells are mirrored to the lower side, where the tail has full precision.
         upper = a + b > 0.0
         low, high = log_ndtr(np.where(upper, -b, a)), log_ndtr(np.where(upper, -a, b))
         log_share = high + np.log(np.maximum(1.0 - np.exp(low - high), LEAST))
@@ -283,7 +285,7 @@ class Decider(Model):
         return log_share, shift, shrink, sd
 
     def weight_of_cell(self, trial: Any, share: Any) -> tuple[Any, Any]:
-        """Return the probability of a cell, lapses included, and the share of no lapse in it."""
+        """Return the probability of a cell, lapses included, and its share without lapses."""
         width = np.where(self.at_an_end(trial), WIDTH_AT_END, WIDTH) * trial.per
         no_lapse = (1.0 - self.lapse) * share
         mixed = np.maximum(no_lapse + self.lapse * width, LEAST)
@@ -291,7 +293,7 @@ class Decider(Model):
 
     @staticmethod
     def at_an_end(trial: Any) -> Any:
-        """Say whether the cell is one of the outermost."""
+        """Say whether the cell is one of the two outermost."""
         return (trial.low <= -FAR) | (trial.high >= FAR)
 
     def respond(self, trial: Any) -> Any:
@@ -326,11 +328,11 @@ class Decider(Model):
         self.off = self.off + shift
         self.left = np.maximum(self.left + spread, 0.0)
 
-    # One subject, trial by trial.
+    # The following methods handle one subject, trial by trial.
 
     def reset(self) -> None:
-        self._rows: dict[float, list[dict[str, float]]] = {}  # of trials, by context
-        # What states of distributions got, by context, repetition and part.
+        self._rows: dict[float, list[dict[str, float]]] = {}  # rows of trials, by context
+        # These are the shares that states of distributions got, by context, repetition and part.
         self._dealt: dict[tuple[float, float, float], Array] = {}
 
     def _fresh_agent(self) -> Any:
@@ -349,7 +351,7 @@ class Decider(Model):
         context, repetition, part = _place(observation)
         for before in range(int(part)) if trial.question == DEALT else ():
             left -= self._dealt.get((context, repetition, float(before)), np.nan)
-        left = np.nan_to_num(left)  # none, where an earlier number is missing
+        left = np.nan_to_num(left)  # zero if an earlier number is missing
         action, response = self._fresh_agent().draw(trial, first, second, self.lapse, left)
         if trial.question == DECISION:
             return int(action)
@@ -364,7 +366,7 @@ class Decider(Model):
             self._deal(observation, float(response))
 
     def _deal(self, observation: Observation, response: float) -> None:
-        """Note what a state of a distribution got, and what it could be."""
+        """Note the share that a state of a distribution got, and its possible share."""
         if observation["question"] == DEALT:
             parts = given(*(observation[name] for name in ("posterior", "marginal", "conditional")))
             self._dealt[_place(observation)] = np.array([round(100.0 * response), *parts])

@@ -1,4 +1,4 @@
-"""A rational decider, deciders who weigh probabilities, and deciders who each break one rule."""
+"""A rational decider, deciders that weigh probabilities, and deciders that each break one rule."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ __all__ = [
     "NonMonotoneDecider",
 ]
 
-# How far an elicitation moves a belief that hangs on the frame, in units of the dial: plain,
-# squared error, absolute error, Bayesian.
+# By elicitation (plain, squared error, absolute error, Bayesian), how far a belief that depends on
+# the frame moves, in units of the dial.
 FRAMES = (0.0, 1.0, -1.0, 0.5)
 
 
 class RandomUtility(Decider):
     """Chooses Yes, Defer or No by softmax over V(a) = p u(a, 1) + (1 - p) u(a, 0).
 
-    u(No, .) = 0, and the four utilities, in units of choice noise, are identified where stated
-    beliefs spread over (0, 1); c, d, s_between and s_report by what is stated alone, the last two
-    by repetitions. A plain belief and a decision for 25 contexts x 5 give all eight back (r of .93
-    and more over the prior).
+    u(No, .) = 0. The four utilities, in units of choice noise, are identified if stated beliefs
+    spread over (0, 1). c, d, s_between and s_report are identified by statements alone, the last
+    two by repetitions. A plain belief and a decision for 25 contexts x 5 recover all eight (r of
+    .93 and more over the prior).
     """
 
     name = "random_utility"
@@ -46,10 +46,10 @@ class RandomUtility(Decider):
 class ProspectUtility(Decider):
     """Chooses by softmax over V(a) = w u(a, 1) + (1 - w) u(a, 0) with w = exp(-(-ln p)**gamma).
 
-    gamma = 1 is `RandomUtility`. gamma is identified well only with three actions, and by as much
+    gamma = 1 is `RandomUtility`. gamma is identified well only with three actions, and only as far
     as values depend on the state: u(a, 1) - u(a, 0), in units of choice noise. A plain belief and a
-    decision for 200 contexts x 5 give utilities back (r = .97 over the prior), gamma weakly (r =
-    .6).
+    decision for 200 contexts x 5 recover the utilities (r = .97 over the prior), but gamma only
+    weakly (r = .6).
     """
 
     name = "prospect_utility"
@@ -72,7 +72,7 @@ class ProspectUtilityTverskyKahneman(ProspectUtility):
     """Weighs with w(p) = p**gamma / (p**gamma + (1 - p)**gamma)**(1 / gamma).
 
     Below gamma = 0.28 this w does not rise everywhere. What is identified is as in
-    `ProspectUtility`; the two forms differ little, and few data tell them apart.
+    `ProspectUtility`. The two forms differ little, and it takes many data to tell them apart.
     """
 
     name = "prospect_utility_tversky_kahneman"
@@ -86,9 +86,10 @@ class ProspectUtilityTverskyKahneman(ProspectUtility):
 class OutcomePeeker(Decider):
     """Acts on p + delta (theta - 1/2), where theta is the state that it could not know.
 
-    What it acts on may lie outside (0, 1), where values go on as straight lines. Its decisions tell
-    of the state what the stated belief does not. delta comes from decisions alone, and only where
-    utilities depend on the state: V changes by delta (u(a, 1) - u(a, 0)) between the two.
+    The number that it acts on may lie outside (0, 1), where values continue as straight lines. Its
+    decisions reveal something of the state that its stated belief does not. delta is estimated from
+    decisions alone, and only if utilities depend on the state: V differs by delta (u(a, 1) - u(a,
+    0)) between the two states.
     """
 
     name = "outcome_peeker"
@@ -103,12 +104,12 @@ class OutcomePeeker(Decider):
 
 
 class Misreporter(Decider):
-    """States p with log odds kappa above those it acts on, whenever a question is about the state.
+    """Answers questions about the state with log odds that are kappa above those it acts on.
 
-    What it states given a part is honest, from which kappa is distinguished from c; where no such
-    question is posed, only the curve of decisions over stated beliefs shows it, which is little.
-    What it states rises with what it believes, so that the belief stated says all that the belief
-    held does: independence and monotone choice hold, iterated expectation does not.
+    Its statements given a part are honest, which tells kappa apart from c. Without such questions
+    only the curve of decisions over stated beliefs shows kappa, and that little. Its statements
+    rise with its beliefs, so that the stated belief holds all the information of the belief:
+    independence and monotone choice hold, iterated expectation does not.
     """
 
     name = "misreporter"
@@ -129,10 +130,10 @@ class Misreporter(Decider):
 class NoisyReporter(Decider):
     """Is rational, but states its belief with much noise: s_report is the dial, from 0 on.
 
-    `RandomUtility` with another prior of s_report. Nothing is wrong with its beliefs or its
-    decisions; yet these depend on the state given what it *stated*, because that is only a part
-    of what it believes. A test that accuses it accuses the report. Its likelihood takes what is
-    stated for the belief that is decided by, so that posteriors of its utilities are too narrow.
+    This is `RandomUtility` with another prior of s_report. Its beliefs and decisions are faultless.
+    Yet decisions depend on the state given what it *stated*, since a statement holds only a part of
+    the belief. A test that rejects this agent is misled by the report. The likelihood treats the
+    stated belief as the one that decides, so that posteriors of utilities are too narrow.
     """
 
     name = "noisy_reporter"
@@ -143,10 +144,10 @@ class NoisyReporter(Decider):
 
 
 class IncoherentBeliever(Decider):
-    """States beliefs given a part whose log odds are kappa too high for its belief before it.
+    """States beliefs given a part whose log odds are kappa too high for its earlier belief.
 
-    They do not average to it: iterated expectation fails, the other rules hold. kappa comes from
-    what is stated given a part, against what is stated before.
+    These beliefs do not average to the earlier one: iterated expectation fails, the other rules
+    hold. kappa is estimated from statements given a part, compared with those before it.
     """
 
     name = "incoherent_believer"
@@ -164,8 +165,8 @@ class IncoherentBeliever(Decider):
 class FrameDependent(Decider):
     """States a belief that depends on the elicitation: its log odds move by kappa f.
 
-    f is 0 where the question is plain, 1 under squared error, -1 under absolute error and 1/2 where
-    it is shown to reason in a Bayesian way. It decides by the belief that it states plainly.
+    f is 0 for a plain question, 1 under squared error, -1 under absolute error, and 1/2 if the
+    question asks for Bayesian reasoning. The agent decides by the belief that it states plainly.
     """
 
     name = "frame_dependent"
@@ -184,9 +185,9 @@ class FrameDependent(Decider):
 class NonMonotoneDecider(Decider):
     """Defers where it is sure: V(Defer) has kappa (2 p - 1)**2 besides its expected utility.
 
-    The log odds of Yes over Defer then no longer rise with p everywhere, once 4 kappa exceeds the
-    slope they have, (u(Yes, 1) - u(Yes, 0)) - (u(Defer, 1) - u(Defer, 0)); below, the dial bends
-    them without breaking the rule.
+    The log odds of Yes over Defer no longer rise with p everywhere once 4 kappa exceeds their
+    slope, (u(Yes, 1) - u(Yes, 0)) - (u(Defer, 1) - u(Defer, 0)). A smaller kappa bends them without
+    breaking the rule.
     """
 
     name = "non_monotone_decider"

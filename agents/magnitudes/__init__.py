@@ -1,4 +1,4 @@
-"""Observers that estimate magnitudes: linear, Bayesian, curved, Kalman, cue combiners and weighers.
+"""Observers that estimate magnitudes: linear, Bayesian, curved, Kalman, and combiners of cues.
 
-Imported through `knownminds.agents`; itself imports the core of this floor.
+Users import it through `knownminds.agents`. It imports the core of this floor.
 """

@@ -1,4 +1,4 @@
-"""Combiners of cues: an answer to text and picture from the answers to either alone."""
+"""Combiners of cues: the answer to text and picture follows from the answers to each alone."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from .observers import Estimate
 
 __all__ = ["CueCombiner", "CueCombinerEqual", "CueCombinerOptimal"]
 
-TEXT, IMAGE = 0, 1  # modalities; another one is both
-NOTHING = -1.0  # stands for an answer that was not given
-PER_PIXEL = 0.01  # of the unit, which `blurred` adds for each pixel of blur
+TEXT, IMAGE = 0, 1  # modalities; any other number means both
+NOTHING = -1.0  # stands for a missing answer
+PER_PIXEL = 0.01  # share of the unit that `blurred` adds for each pixel of blur
 
 
 def blurred(sigma_image: float, blur: float) -> float:
-    """Return the spread of answers to a picture that is blurred, where it is sigma_image sharp.
+    """Return the spread of answers to a blurred picture, given the spread for a sharp one.
 
-    sqrt(sigma_image**2 + (0.01 blur)**2): our setting for studies, in which blur (pixels) adds a
-    hundredth of the unit per pixel, independent of what else makes answers vary.
+    The spread is sqrt(sigma_image**2 + (0.01 blur)**2). This is our setting for studies: each pixel
+    of blur adds a hundredth of the unit, independent of everything else that makes answers vary.
     """
     return hypot(sigma_image, PER_PIXEL * blur)
 
@@ -31,11 +31,11 @@ def blurred(sigma_image: float, blur: float) -> float:
 class CueCombiner(Model):
     """Answers to text and picture with a weighted mean of its answers to either alone.
 
-    y_text ~ N(x, sigma_text), y_image ~ N(x, sigma_image), y ~ N(alpha y_text + (1 - alpha)
-    y_image, sigma), in fractions of the unit; both answers are those to the same item. Where one
-    of them was not required, or is missing, the observer has an impression that it does not tell:
-    its mean is x, and the answer to both varies with it. Such an answer counts as a trial like
-    others, and says little of alpha.
+    y_text ~ N(x, sigma_text), y_image ~ N(x, sigma_image), and y ~ N(alpha y_text + (1 - alpha)
+    y_image, sigma), in fractions of the unit. y_text and y_image are the answers to the same item.
+    If one of them was not required, or is missing, the observer has an impression that it does not
+    state. The mean of this impression is x, and the answer to both cues varies with it. Such an
+    answer counts as a trial like others, but says little about alpha.
     """
 
     name = "cue_combiner"
@@ -81,7 +81,7 @@ class CueCombiner(Model):
 
 
 class CueCombinerEqual(CueCombiner):
-    """Is a cue combiner with equal weights, alpha = 1/2."""
+    """A cue combiner with equal weights, alpha = 1/2."""
 
     name = "cue_combiner_equal"
     nested_in = "cue_combiner"
@@ -90,9 +90,9 @@ class CueCombinerEqual(CueCombiner):
 
 
 class CueCombinerOptimal(CueCombiner):
-    """Is a cue combiner with the weights of least variance, alpha = sigma_image**2 / (sum of both).
+    """A cue combiner with the weights of least variance, alpha = sigma_image**2 / (sum of both).
 
-    The precisions are those of the answers to either cue.
+    The precisions are those of the answers to each cue alone.
     """
 
     name = "cue_combiner_optimal"

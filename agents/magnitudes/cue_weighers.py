@@ -1,4 +1,4 @@
-"""Weighers of cues that may disagree: optimal, averaging, by one cue alone, with any weight."""
+"""Weighers of cues that may disagree: optimal, averaging, by one cue alone, or with any weight."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ __all__ = [
     "CueWeigherBlurred",
 ]
 
-TEXT, IMAGE = 0, 1  # modalities; 2 is both
+TEXT, IMAGE = 0, 1  # modalities; 2 means both
 ERNST = "Ernst and Banks 2002"
 
 
 @dataclass(frozen=True)
 class Share(Law):
-    """A share with a normal error; what would lie beyond 0 or 1 is given as the end."""
+    """A share with a normal error; a number beyond 0 or 1 is given as that end."""
 
     mean: Any
     sd: Any
@@ -43,12 +43,12 @@ class Share(Law):
 
 
 class CueWeigher(Model):
-    """Answers to both cues with a weighted mean of what it takes from either.
+    """Answers to both cues with a weighted mean of what it takes from each.
 
-    With x_t and x_i the locations that text and image show, answers to one cue are
-    y_t ~ N(x_t + bias_text, sigma_text) and y_i ~ N(x_i + bias_image, sigma_image); answers to
-    both have the mean alpha (x_t + bias_text) + (1 - alpha) (x_i + bias_image) and the variance
-    (alpha sigma_text)**2 + ((1 - alpha) sigma_image)**2. All are held to the line, from 0 to 1.
+    Text and image show the locations x_t and x_i. Answers to one cue are y_t ~ N(x_t + bias_text,
+    sigma_text) and y_i ~ N(x_i + bias_image, sigma_image). Answers to both cues have the mean alpha
+    (x_t + bias_text) + (1 - alpha) (x_i + bias_image) and the variance (alpha sigma_text)**2 + ((1
+    - alpha) sigma_image)**2. All answers are kept on the line, from 0 to 1.
     """
 
     name = "cue_weigher"
@@ -66,7 +66,7 @@ class CueWeigher(Model):
         return self.sigma_text, self.sigma_image
 
     def weight(self, text: Any, image: Any) -> Any:
-        """Return the weight of the text where cues have these standard deviations."""
+        """Return the weight of the text, given the cues' standard deviations."""
         return self.alpha
 
     def respond(self, trial: Any) -> Any:
@@ -80,10 +80,10 @@ class CueWeigher(Model):
 
 
 class CueWeigherOptimal(CueWeigher):
-    """Is a cue weigher with the weights of least variance.
+    """A cue weigher with the weights of least variance.
 
-    alpha = sigma_image**2 / (sigma_text**2 + sigma_image**2): maximum likelihood where errors are
-    normal and independent.
+    alpha = sigma_image**2 / (sigma_text**2 + sigma_image**2), the maximum-likelihood weight if
+    errors are normal and independent.
     """
 
     name = "cue_weigher_optimal"
@@ -114,10 +114,10 @@ CueWeigherImage = holding(
 
 
 class CueWeigherBlurred(CueWeigherOptimal):
-    """Is an optimal cue weigher whose pictures tell the less, the more they are blurred.
+    """An optimal cue weigher that learns less from a picture, the more it is blurred.
 
-    The variance of answers to a picture is sigma_image**2 + (per_pixel blur)**2, and the weights
-    of a trial are those of its blur.
+    The variance of answers to a picture is sigma_image**2 + (per_pixel blur)**2, and the weights in
+    a trial follow from its blur.
     """
 
     name = "cue_weigher_blurred"

@@ -1,4 +1,4 @@
-"""Observers whose answers do not lie along one line: other priors, estimators, noise, sequences."""
+"""Observers whose answers do not lie on a line: other priors, estimators, noise, sequences."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ __all__ = [
 ]
 
 ROOT_2_PI = 2.5066282746310002
-LEAST = 1e-200  # added to a probability that is divided by
+LEAST = 1e-200  # added to a probability before dividing by it
 JAZAYERI = "Jazayeri and Shadlen 2010"
 
 
 class UniformObserver(Model):
-    """Takes all values between two ends for equally likely, and answers with the posterior mean.
+    """Treats all values between two ends as equally likely, and answers with the posterior mean.
 
-    With a measurement x whose noise is taken for normal, of standard deviation noise, and a
-    uniform prior on middle +- width / 2, the posterior is a normal law cut off at both ends. The
+    The measurement x is taken to have normal noise, of standard deviation `noise`, and the prior is
+    uniform on middle +- width / 2. So the posterior is a normal law cut off at both ends. The
     answer is its mean (least squares), y ~ N(mean, sigma), held to 0 and 1: a line of slope 1 in
     the middle that bends toward the middle at both ends.
     """
@@ -56,13 +56,13 @@ class UniformObserver(Model):
 
 
 class BimodalObserver(Model):
-    """Takes values near two modes for likely, and answers with the posterior mean.
+    """Treats values near two modes as likely, and answers with the posterior mean.
 
-    The prior is a mixture, half and half, of normal laws around middle - gap / 2 and
-    middle + gap / 2. With w_prior the weight of either law against a measurement and spread the
-    standard deviation with which measurements scatter around a mode, the posterior mean is
-    (1 - w_prior) x + w_prior (middle + gap (r - 1/2)), where the share of the upper mode is
-    r = 1 / (1 + exp(-gap (x - middle) / spread**2)). y ~ N(mean, sigma), held to 0 and 1.
+    The prior is an even mixture of normal laws around middle - gap / 2 and middle + gap / 2.
+    w_prior is the weight of either law against a measurement; spread is the standard deviation of
+    measurements around a mode. The posterior mean is (1 - w_prior) x + w_prior (middle + gap (r -
+    1/2)), where the share of the upper mode is r = 1 / (1 + exp(-gap (x - middle) / spread**2)). y
+    ~ N(mean, sigma), held to 0 and 1.
     """
 
     name = "bimodal_observer"
@@ -74,7 +74,7 @@ class BimodalObserver(Model):
     gap = positive("distance of the modes", mean=-0.9, sd=0.3)
     spread = positive("standard deviation of measurements around a mode", mean=-1.9, sd=0.3)
     sigma = positive("standard deviation of answers", mean=-3.2, sd=0.5)
-    odds = 0.0  # logarithm of those of the upper mode
+    odds = 0.0  # log odds of the upper mode
 
     def respond(self, trial: Any) -> Any:
         x = trial.value
@@ -84,7 +84,7 @@ class BimodalObserver(Model):
 
 
 class SkewedObserver(BimodalObserver):
-    """Is a bimodal observer to whom the lower mode is three times as likely: a skewed prior."""
+    """A bimodal observer for whom the lower mode is three times as likely: a skewed prior."""
 
     name = "skewed_observer"
     summary = "skewed prior of magnitudes, answers with the posterior mean"
@@ -93,11 +93,12 @@ class SkewedObserver(BimodalObserver):
 
 
 class WeberObserver(Model):
-    """Measures with scalar noise: the larger a magnitude, the noisier, and the more the prior says.
+    """Measures with scalar noise: the larger a magnitude, the noisier it is, and the more the prior
+    counts.
 
-    With measurements of standard deviation proportional to x and a normal prior around mu, the
-    weight of the prior is (rho x)**2 / (1 + (rho x)**2), rho = Weber fraction / standard deviation
-    of the prior; answers scatter by weber x. y ~ N(mean, weber x), held to 0 and 1.
+    Measurements have a standard deviation proportional to x, and the prior is normal around mu. So
+    the weight of the prior is (rho x)**2 / (1 + (rho x)**2), with rho = Weber fraction / standard
+    deviation of the prior. Answers scatter by weber x: y ~ N(mean, weber x), held to 0 and 1.
     """
 
     name = "weber_observer"
@@ -115,11 +116,11 @@ class WeberObserver(Model):
 
 
 class TwoScaleObserver(Model):
-    """Is drawn to what was shown lately, and to what was shown for long.
+    """Is drawn to recent stimuli, and to the stimuli of a longer past.
 
     A fast and a slow trace begin at 1/2 and move toward each stimulus, m += rate (x - m). The
     answer is (1 - w_fast - w_slow) x + w_fast m_fast + w_slow m_slow, with the traces as they were
-    before the trial; w_slow = (1 - w_fast) weight_slow. y ~ N(mean, sigma), held to 0 and 1.
+    before the trial, and w_slow = (1 - w_fast) weight_slow. y ~ N(mean, sigma), held to 0 and 1.
     """
 
     name = "two_scale_observer"
@@ -151,9 +152,9 @@ def _density(z: Any) -> Any:
 
 
 def _sides(x: Any, low: Any, high: Any, noise: Any) -> tuple[Any, Any, Any]:
-    """Return both ends in units of the noise, from x, turned to the side where tails are exact.
+    """Return both ends relative to x in units of the noise, turned to the side of exact tails.
 
-    And -1 if they were turned, else 1.
+    Also returned is -1 if they were turned, else 1.
     """
     below, above = (low - x) / noise, (high - x) / noise
     over = below + above > 0.0
@@ -170,15 +171,15 @@ def _push(below: Any, above: Any) -> Any:
     return (_density(below) - _density(above)) / (whole + LEAST)
 
 
-HALVINGS = 24  # leave an error of 1e-7, that of the step of Newton is its square
+HALVINGS = 24  # leave an error of 1e-7; the Newton step leaves its square
 
 
 class UniformObserverMedian(UniformObserver):
-    """Is a uniform observer who answers with the median of the posterior.
+    """A uniform observer that answers with the median of the posterior.
 
-    The posterior is a normal law around x cut off at both ends of the prior; its median m halves
-    what is left: Phi((m - x) / noise) is midway between Phi at both ends.
-    y ~ N(median, sigma), held to 0 and 1.
+    The posterior is a normal law around x, cut off at both ends of the prior. Its median m
+    satisfies: Phi((m - x) / noise) is midway between Phi at both ends. y ~ N(median, sigma), held
+    to 0 and 1.
     """
 
     name = "uniform_observer_median"
@@ -186,7 +187,8 @@ class UniformObserverMedian(UniformObserver):
 
     def estimate(self, x: Any, low: Any, high: Any) -> Any:
         middle, half = 0.5 * (low + high), 0.5 * (high - low)
-        # From x toward the middle is up, so that the ends lie in the tail that is exact.
+        # The direction from x toward the middle is up, so that the ends lie in the tail that is
+        # exact.
         away, wide = np.abs(x - middle) / self.noise, half / self.noise
         aim = 0.5 * (ndtr(-away - wide) + ndtr(wide - away))
         position = _halved(lambda t: ndtr(wide * t - away) - aim)
@@ -195,7 +197,7 @@ class UniformObserverMedian(UniformObserver):
         return middle + np.where(x > middle, half, -half) * position
 
 
-# The result has no slope; a step of Newton behind it carries that of the implicit function.
+# The result has no slope; a Newton step after it adds the slope of the implicit function.
 def _halved(excess: Callable[[Any], Any]) -> Any:
     """Return where a function from -1 to 1 turns from negative to positive."""
     position: Any = 0.0

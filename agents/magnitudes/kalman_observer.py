@@ -26,9 +26,9 @@ class KalmanObserver(MagnitudeObserver):
     """Follows the stimuli with a Kalman filter, which begins anew in each window.
 
     P <- P + q; K = P / (P + r); m <- m + K (x - m); P <- (1 - K) P; y ~ N(m, sigma), in fractions
-    of the unit, from m = mu of the window and P = P0. Only q / r and P0 / r exist in the answers;
-    noise of the measurements is part of sigma. With a gain g and an offset d the mean is g m + d.
-    A trial without an answer is one the observer knows nothing of.
+    of the unit. It begins with m = mu of the window and P = P0. Answers depend only on the ratios q
+    / r and P0 / r; noise of the measurements is part of sigma. With a gain g and an offset d the
+    mean is g m + d. The observer learns nothing from a trial without an answer.
     """
 
     name = "kalman_observer"
@@ -37,7 +37,8 @@ class KalmanObserver(MagnitudeObserver):
     source = PETZSCHNER
     separate = ("window", "modality")
     centres = "belief at the beginning"
-    # Slow and fast, certain and uncertain: searches from the prior alone have ended far below.
+    # Slow and fast, certain and uncertain; searches from the prior alone have ended far below
+    # these.
     starts = tuple(
         {"q_over_r": q_over_r, "p0_over_r": p0_over_r}
         for q_over_r in (0.0025, 1.0)
@@ -65,7 +66,7 @@ class KalmanObserver(MagnitudeObserver):
     def follow(self, trial: Any) -> tuple[Any, Any]:
         """Return estimate and variance after this trial's stimulus."""
         before = self.variance + self.q_over_r
-        gain = before / (before + 1.0)  # with r = 1 the variance that is left, too
+        gain = before / (before + 1.0)  # with r = 1 this is the remaining variance, too
         return self.mean + gain * (self.scaled(trial) - self.mean), gain
 
     def belief(self, trial: Any) -> Any:

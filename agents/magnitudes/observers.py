@@ -35,18 +35,20 @@ __all__ = [
     "NoisyBayesObserver",
 ]
 
-EPSILON = 1e-3  # of the unit; added before a logarithm is taken
+EPSILON = 1e-3  # of the unit; it is added before a logarithm is taken
 WINDOWS = ("short", "medium", "long")  # as the environments number them
-MIDDLES = (0.3, 0.5, 0.7)  # of the windows, in fractions of the unit
+MIDDLES = (0.3, 0.5, 0.7)  # middles of the windows, in fractions of the unit
 STEVENS = "Stevens 1957"
 REVIEW = "Petzschner, Glasauer and Stephan 2015"
 
 
 @dataclass(frozen=True)
 class Estimate(Law):
-    """A magnitude with a normal error; what would lie beyond 0 or the ceiling becomes the end.
+    """A magnitude with a normal error; a number beyond 0 or the ceiling becomes that end.
 
-    So answers at an end have a probability, that of answers beyond it (a Tobit model, Tobin 1958);
+    So an answer at an end has a probability, that of all numbers beyond it (a Tobit model, Tobin
+    1958). Other answers have a density per unit of the task. A lapse gives any number, and so never
+    an end.
     all others have a density per unit of the task. A lapse gives any number, and so never an end.
     """
 
@@ -58,7 +60,7 @@ class Estimate(Law):
 
     @staticmethod
     def scaled(share: Any) -> Any:
-        """Bring a fraction of the unit to the observer's scale."""
+        """Return a fraction of the unit on the observer's scale."""
         return share
 
     @staticmethod
@@ -92,11 +94,11 @@ class Estimate(Law):
 
 @dataclass(frozen=True)
 class LogEstimate(Estimate):
-    """A magnitude whose logarithm has a normal error, of the fraction of the unit + 0.001."""
+    """A magnitude whose logarithm has a normal error; it is log(fraction of the unit + 0.001)."""
 
     @staticmethod
     def scaled(share: Any) -> Any:
-        """Bring a fraction of the unit to the observer's scale."""
+        """Return a fraction of the unit on the observer's scale."""
         return np.log(np.maximum(share, 0.0) + EPSILON)
 
     @staticmethod
@@ -111,9 +113,9 @@ class LogEstimate(Estimate):
 
 
 def centre(window: str, log_scale: bool, what: str) -> Any:
-    """Declare where beliefs are centred: "short", "medium", "long", or "prior" for all windows.
+    """Declare the centre of beliefs: in window "short", "medium" or "long", or "prior" for all.
 
-    Its prior's standard deviation is a quarter of what all windows cover, .8 of the unit.
+    The standard deviation of its prior is a quarter of the range of all windows, .8 of the unit.
     """
     middle = MIDDLES[WINDOWS.index(window)] if window in WINDOWS else MIDDLES[1]
     mean = round(float(np.log(middle + EPSILON)), 2) if log_scale else middle
@@ -124,23 +126,23 @@ def centre(window: str, log_scale: bool, what: str) -> Any:
 
 
 def spread_of_answers(log_scale: bool) -> Any:
-    """Declare sigma."""
+    """Declare sigma, the standard deviation of answers."""
     where = "log answer" if log_scale else "answer, as a fraction of the unit"
     return positive(f"standard deviation of the {where}", -2.0 if log_scale else -2.7, 0.7)
 
 
 class MagnitudeObserver(Model):
-    """Answers with a number around what it believes, up to what may be answered.
+    """Answers with a number around its belief, from 0 up to the ceiling.
 
-    Values and answers are taken in fractions of the task's unit (1 for positions and ratios, 18
-    cells for distances, 80 s for durations), or as the logarithm of the fraction + 0.001.
+    Values and answers are in fractions of the task's unit (1 for positions and ratios, 18 cells for
+    distances, 80 s for durations), or in the logarithm of the fraction + 0.001.
 
     Attributes
     ----------
     log_scale
         Whether values and answers are taken as logarithms.
     centres
-        What the means of windows are, in the descriptions of parameters.
+        What the centres of windows are called in the descriptions of parameters.
     """
 
     separate: ClassVar[tuple[str, ...]] = ()
@@ -165,7 +167,7 @@ class MagnitudeObserver(Model):
         return np.where(trial.window == 0, self.mu_short, longer)
 
     def belief(self, trial: Any) -> Any:
-        """Return what the observer believes the stimulus to be, on its scale."""
+        """Return the magnitude that the observer believes in, on its scale."""
         raise NotImplementedError
 
     def spread(self) -> Any:
@@ -180,7 +182,7 @@ class MagnitudeObserver(Model):
     def expected(self, observation: Observation) -> tuple[float, float]:
         """Return mean and standard deviation of the answer, on the observer's scale.
 
-        Both before the answer is brought to the range.
+        Both are those before the answer is brought into the range.
         """
         law: Any = self._law(observation, None)
         return float(law.mean), float(law.sd)
@@ -189,8 +191,8 @@ class MagnitudeObserver(Model):
 class LinearObserver(MagnitudeObserver):
     """Answers along a straight line: y ~ N(w x + b, sigma), in fractions of the unit.
 
-    Any pull towards a fixed value is a straight line too, so that a static Bayesian observer with
-    one prior mean has the same likelihood while w lies between 0 and 1: b = (1 - w) mu_prior.
+    A pull towards a fixed value is a straight line too. So a static Bayesian observer with one
+    prior mean has the same likelihood as long as w lies between 0 and 1: b = (1 - w) mu_prior.
     """
 
     name = "linear_observer"
@@ -206,9 +208,9 @@ class LinearObserver(MagnitudeObserver):
 
 
 class LinearObserverLog(LinearObserver):
-    """Answers along a straight line of logarithms: log y ~ N(w log x + b, sigma): a power law.
+    """Answers along a straight line of logarithms, log y ~ N(w log x + b, sigma): a power law.
 
-    Logarithms are those of the fraction of the unit + 0.001 (Stevens 1957 for w; Fechner's
+    The logarithm is that of the fraction of the unit + 0.001 (Stevens 1957 for w; Fechner's
     logarithmic scale for both sides).
     """
 
@@ -225,12 +227,12 @@ class LinearObserverLog(LinearObserver):
 class StaticBayesObserver(MagnitudeObserver):
     """Answers with the mean of measurement and prior, weighted by their precisions.
 
-    y ~ N((1 - w_prior) x + w_prior mu, sigma), in fractions of the unit, where w_prior = tau_prior
-    / (tau_prior + tau_measurement) is the same in all windows and mu is the mean of the prior in
-    the window. Only the ratio of the precisions exists in the answers; noise of the measurement is
-    part of sigma. With a gain g and an offset d the mean is g (...) + d; neither can be
-    distinguished from w_prior and the means. With one prior for all windows it has
-    the likelihood of `LinearObserver` with w = 1 - w_prior and b = w_prior mu_prior.
+    y ~ N((1 - w_prior) x + w_prior mu, sigma), in fractions of the unit. Here w_prior = tau_prior /
+    (tau_prior + tau_measurement) is the same in all windows, and mu is the mean of the window's
+    prior. Answers depend only on the ratio of the precisions; noise of the measurement is part of
+    sigma. With a gain g and an offset d the mean is g (...) + d; neither can be told apart from
+    w_prior and the means. With one prior for all windows the likelihood is that of `LinearObserver`
+    with w = 1 - w_prior and b = w_prior mu_prior.
     """
 
     name = "static_bayes_observer"
@@ -254,9 +256,9 @@ class NoisyBayesObserver(MagnitudeObserver):
     """Measures with noise and answers with the posterior mean of its prior, plus noise.
 
     m ~ N(x, sigma_measure); y ~ N((1 - w) m + w mu, sigma), where w = sigma_measure**2 /
-    (sigma_measure**2 + sigma_prior**2) follows from the two. The static observer is this one with
-    the measurement's noise counted into its sigma: y ~ N((1 - w) x + w mu, sqrt(sigma**2 +
-    (1 - w)**2 sigma_measure**2)). So the three spreads are known only through two numbers.
+    (sigma_measure**2 + sigma_prior**2) follows from the two. The static observer is the same with
+    the measurement's noise counted into its sigma: y ~ N((1 - w) x + w mu, sqrt(sigma**2 + (1 -
+    w)**2 sigma_measure**2)). So answers depend on the three spreads through only two numbers.
     """
 
     name = "noisy_bayes_observer"
@@ -307,7 +309,7 @@ class NoisyBayesObserver(MagnitudeObserver):
         uniforms: Array,
         *design: Array,
     ) -> Array:
-        """Answer with three uniform numbers a trial: lapse, noise of the answer, measurement."""
+        """Return answers, with three uniform numbers per trial: lapse, answer, measurement."""
         lane = np.repeat(row, np.diff(start), axis=0)
         observer = cls.with_values(
             dict(zip(cls.parameters.names, theta.T[:, lane], strict=True)), 0
@@ -324,9 +326,9 @@ OUTPUTS = {"": "", "gain": "scales its answers", "affine": "scales and shifts it
 
 
 def variants(family: type[MagnitudeObserver]) -> list[type[MagnitudeObserver]]:
-    """Make an observer's variants: those of all options but the family's.
+    """Make an observer's variants: all combinations of options except the family's own.
 
-    An output lies between belief and answer: nothing, a gain, or a gain and an offset. Without one
+    Between belief and answer there may be nothing, a gain, or a gain and an offset. Without a gain,
     all windows may share one mean, mu_prior. Values and answers may be logarithms.
     """
     options = [("", False), ("gain", False), ("affine", False), ("", True)]
@@ -354,7 +356,7 @@ def _variant(
     also = (OUTPUTS[output], "one mean in all windows" if shared else "", "on a log scale" * log)
     body: dict[str, Any] = {
         "__module__": family.__module__,
-        "__doc__": f"Is `{family.__name__}` with the options {', '.join(options)}.",
+        "__doc__": f"A `{family.__name__}` with the options {', '.join(options)}.",
         "name": "_".join([family.name, *options]),
         "summary": ", ".join([family.summary, *filter(None, also)]),
         "nested_in": None if wider is None else "_".join([family.name, *wider, *scale]),
