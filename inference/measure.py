@@ -414,12 +414,20 @@ class Tests:
     low: Array
     high: Array
     p_value: Array
-    n: NDArray[np.int64]
+    freedom: Array  # of the standard errors
+    of_groups: NDArray[np.int64]  # how many values there are of each group, [groups, R]
+
+    @property
+    def n(self) -> NDArray[np.int64]:
+        """How many values there are, [R]."""
+        total: NDArray[np.int64] = self.of_groups.sum(axis=0)
+        return total
 
     @property
     def first(self) -> dict[str, Any]:
-        """The numbers of the first sample, by name."""
-        return {name: column[0].item() for name, column in vars(self).items()}
+        """Mean, error, interval, p-value and n of the first sample, by name."""
+        names = ("mean", "standard_error", "low", "high", "p_value", "n")
+        return {name: getattr(self, name)[0].item() for name in names}
 
 
 def t_tests(
@@ -456,7 +464,7 @@ def welch_tests(samples: Array, others: Array, mass: float = 0.95) -> Tests:
         va, vb = a.standard_error**2, b.standard_error**2
         freedom = (va + vb) ** 2 / (va**2 / (a.n - 1) + vb**2 / (b.n - 1))
     error = np.sqrt(va + vb)
-    return interval_tests(b.mean - a.mean, error, freedom, a.n + b.n, 0.0, mass)
+    return interval_tests(b.mean - a.mean, error, freedom, np.stack([a.n, b.n]), 0.0, mass)
 
 
 def interval_tests(
@@ -469,6 +477,8 @@ def interval_tests(
     bounds: tuple[float, float] = UNBOUNDED,
 ) -> Tests:
     """Return intervals and tests of estimates with known standard errors, [R].
+
+    n [R] is how many values each rests on; of a difference, those of either group, [2, R].
 
     Between bounds a and b the error of the mean is taken to be proportional to the root of
     (mu - a)(b - mu), and as large as was found where mu is the mean: the interval holds those mu
@@ -494,7 +504,7 @@ def interval_tests(
                 scale * _shape(np.array(null), bounds) if inside else error**2
             )
     p_value: Array = 2.0 * np.asarray(scipy.stats.t.sf(statistic, freedom))
-    return Tests(mean, error, ends[0], ends[1], p_value, n)
+    return Tests(mean, error, ends[0], ends[1], p_value, freedom, np.atleast_2d(n))
 
 
 def _shape(mean: Array, bounds: tuple[float, float]) -> Array:

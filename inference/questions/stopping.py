@@ -186,7 +186,10 @@ class StoppingRule:
             with np.errstate(invalid="ignore", divide="ignore"):
                 t = (tests.mean - null) / tests.standard_error
             statistic = np.array(
-                [bayes_factor(a, int(n), self.scale) for a, n in zip(t, tests.n, strict=True)]
+                [
+                    bayes_factor(a, of_groups.tolist(), self.scale)
+                    for a, of_groups in zip(t, tests.of_groups.T, strict=True)
+                ]
             )
             effect = np.asarray(statistic >= self.evidence)
             none = np.asarray(statistic <= 1 / self.evidence)
@@ -312,16 +315,24 @@ def _boundary(grid: Array, density: Array, step: float, share: float) -> float:
     return float(scipy.optimize.brentq(beyond, 0.0, 40.0))
 
 
-def bayes_factor(t: float, n: int, scale: float = sqrt(0.5)) -> float:
-    """Return the Bayes factor of an effect over none, from a t statistic of n values.
+def bayes_factor(t: float, of_groups: Sequence[int], scale: float = sqrt(0.5)) -> float:
+    """Return the Bayes factor of an effect over none, from a t statistic.
 
     The effect size has a Cauchy prior of this scale under the alternative (Rouder, Speckman, Sun,
     Morey and Iverson 2009): the integral over g of a normal prior with variance g scale^2, by the
-    midpoint rule on log g. NaN where there is no t statistic.
+    midpoint rule on log g. The statistic of one group has n - 1 degrees of freedom. That of a
+    difference between two groups has n_a + n_b - 2, and n_a n_b / (n_a + n_b) stands where n does.
+    NaN where there is no t statistic.
+
+    Parameters
+    ----------
+    of_groups
+        How many values each of one or two groups has.
     """
-    if not np.isfinite(t) or n < 2:
+    freedom = float(sum(of_groups) - len(of_groups))
+    if not np.isfinite(t) or freedom < 1 or min(of_groups) < 1:
         return float("nan")
-    freedom = n - 1.0
+    n = 1.0 / sum(1.0 / count for count in of_groups)
     at = (np.arange(_NODES) + 0.5) / _NODES * 40.0 - 15.0  # log g
     g = np.exp(at)
     spread = 1.0 + n * g * scale**2

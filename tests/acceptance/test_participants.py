@@ -36,7 +36,8 @@ def test_two_efforts_of_a_model_stand_on_one_page_and_are_compared(knownminds, s
     assert code == 0, err
     assert efforts(server) == {"low", "high"}
     page = (out / "report.html").read_text(encoding="utf-8")
-    assert LOW in page and HIGH in page
+    assert LOW in page
+    assert HIGH in page
     assert f"{LOW} - {HIGH}" in page
     assert "effort differs" not in page  # it is what they are, and no condition
 
@@ -45,7 +46,7 @@ def test_runs_of_two_configurations_are_told_apart_by_score(knownminds, server, 
     (tmp_path / "high.toml").write_text(
         'environment = "instrumental_learning"\ntrials = 4\n'
         '[llm.thinker]\nmodel = "openai:m"\nreasoning_effort = "high"\nsystem = "Be & stay."\n'
-        f'price = "1,2"\n'
+        'price = "1,2"\n'
     )
     low, high = tmp_path / "runs/low", tmp_path / "runs/high"
     code, out, err = knownminds(*PLACE, "--llm", LOW, *where(server), "--out", low, "--json")
@@ -86,7 +87,8 @@ def test_what_is_no_participant_is_refused_in_a_sentence(
     code, _, err = knownminds(*words)
     assert code == 2
     assert sentence in " ".join(err.split())
-    assert not out.exists() and not server.calls
+    assert not out.exists()
+    assert not server.calls
 
 
 def test_two_participants_have_two_names(knownminds, server, tmp_path):

@@ -26,13 +26,33 @@ def test_levels_are_those_of_the_published_boundaries(spending, bounds):
     np.testing.assert_allclose(-ndtri(np.array(levels) / 2), bounds, atol=2e-4)
 
 
-@pytest.mark.parametrize(("t", "n"), [(3.5, 20), (0.0, 50), (-2.1, 30), (6.0, 100)])
-def test_bayes_factor_is_the_mean_of_noncentral_t_over_the_prior(t, n):
+@pytest.mark.parametrize(
+    ("t", "of_groups"),
+    [(3.5, [20]), (0.0, [50]), (-2.1, [30]), (6.0, [100]), (-0.23, [20, 20]), (2.4, [12, 31])],
+)
+def test_bayes_factor_is_the_mean_of_noncentral_t_over_the_prior(t, of_groups):
+    """The shift is size x root n of one group, and size x root(n_a n_b / (n_a + n_b)) of two."""
+    root = np.sqrt(np.prod(of_groups) / (sum(of_groups) if len(of_groups) == 2 else 1))
+    freedom = sum(of_groups) - len(of_groups)
+
     def weighed(size):
-        return nct.pdf(t, n - 1, size * np.sqrt(n)) * cauchy.pdf(size, scale=np.sqrt(0.5))
+        return nct.pdf(t, freedom, size * root) * cauchy.pdf(size, scale=np.sqrt(0.5))
 
     own = sum(quad(weighed, a, b, limit=200)[0] for a, b in ((-6, 0), (0, 6)))
-    assert bayes_factor(t, n) == pytest.approx(own / student.pdf(t, n - 1), rel=1e-4)
+    assert bayes_factor(t, of_groups) == pytest.approx(own / student.pdf(t, freedom), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("t", "of_groups", "published"),
+    [  # R's data sets sleep (pairs, then groups) and chickwts (horsebean, linseed)
+        (-4.0621277, [10], 17.259),
+        (-1.8608135, [10, 10], 1.266),
+        (-2.9340467, [10, 12], 5.976),
+    ],
+)
+def test_bayes_factors_are_those_that_the_r_package_prints(t, of_groups, published):
+    """Package BayesFactor (Morey and Rouder), `ttestBF` with its usual scale."""
+    assert bayes_factor(t, of_groups) == pytest.approx(published, abs=5e-4)
 
 
 def samples(n, most, effect, seed):
