@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -29,6 +29,7 @@ Verbosity = Literal["low", "medium", "high"]
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
 
 MOST_TOKENS = 10**8  # of a call; what is said to be more, no model has read or written
+_LONGEST_TOKEN = 128  # bytes; the longest of the tokenizers in use are 128 spaces
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,8 @@ class Sampling:
 class Usage:
     """Tokens sent and received, counted alike for all providers; None where one does not say.
 
-    A number that cannot be (negative, or above `MOST_TOKENS`) is none: it is not known then.
+    A number that cannot be is none: it is not known then. No number is negative or above
+    `MOST_TOKENS`, and no prompt has 0 tokens.
 
     Parameters
     ----------
@@ -92,6 +94,8 @@ class Usage:
     reasoning_tokens : hidden reasoning
     cached_tokens : what the provider had in its cache
     written_tokens : what the provider has put into it, for which some charge
+    impossible_counts : how many of these numbers were said, and cannot be
+    cut_prompts : 1 if the number sent shows that the server has not read the whole prompt
     """
 
     input_tokens: int | None = None
@@ -99,13 +103,16 @@ class Usage:
     reasoning_tokens: int | None = None
     cached_tokens: int | None = None
     written_tokens: int | None = None
+    impossible_counts: int = 0
+    cut_prompts: int = 0
 
     def __post_init__(self) -> None:
         """Take what cannot be a number of tokens for none."""
         for field in fields(self):
-            n = getattr(self, field.name)
-            if n is not None and not 0 <= n <= MOST_TOKENS:
+            n, least = getattr(self, field.name), int(field.name == "input_tokens")
+            if n is not None and not least <= n <= MOST_TOKENS:
                 object.__setattr__(self, field.name, None)
+                object.__setattr__(self, "impossible_counts", self.impossible_counts + 1)
 
     def bounded(self) -> Usage:
         """Return it with parts that are no more than the whole, where that is known."""
@@ -136,11 +143,14 @@ class TokenLogProbability(NamedTuple):
 class Reply:
     """What came back for one prompt.
 
+    Half a character in a text is replaced by a question mark. A number of output tokens that is
+    too small for the text is not known.
+
     Parameters
     ----------
     text : the answer
-    finish_reason : "stop", or "length" if it was cut off, or "refusal", or the provider's
-        word; empty if it gives none
+    finish_reason : "stop" if it is whole, or "length" if it was cut off, or "refusal", or the
+        provider's word for another end; empty if it gives none
     usage : what it cost in tokens
     model_served : the model that the provider says it used
     raw : the whole body as it came
@@ -153,6 +163,20 @@ class Reply:
     model_served: str = ""
     raw: str = ""
     log_probabilities: tuple[TokenLogProbability, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Replace what is no text, and a number of tokens that cannot be."""
+        for name in ("text", "finish_reason", "model_served"):
+            object.__setattr__(self, name, whole_characters(getattr(self, name)))
+        n = self.usage.output_tokens
+        if n is not None and n * _LONGEST_TOKEN < len(self.text.encode()):
+            # A negative number is none, and is counted as one that cannot be.
+            object.__setattr__(self, "usage", replace(self.usage, output_tokens=-1))
+
+
+def whole_characters(text: str) -> str:
+    """Return a text that can be written: half a character, as of an emoji, is replaced by "?"."""
+    return text.encode("utf-8", "replace").decode()
 
 
 class Failed(Exception):  # noqa: N818 - it says what has happened to a call
@@ -184,7 +208,7 @@ class Failed(Exception):  # noqa: N818 - it says what has happened to a call
         wait: float | None = None,
         raw: bytes = b"",
     ) -> None:
-        super().__init__(message)
+        super().__init__(whole_characters(message))
         self.then = then
         self.kind = kind or then
         self.charged = charged

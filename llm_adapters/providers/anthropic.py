@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from knownminds.environments import Message, Prompt
 from knownminds.llm_adapters.adapter import Reply, Sampling, Usage, refused
 
-from .http import Http, count, in_parts
+from .http import Http, count, in_parts, usage_of
 
 # The later version, 2026-10-21, takes no temperature from any model.
 _VERSION = "2023-06-01"
@@ -75,8 +75,8 @@ def _usage(usage: dict[str, Any]) -> Usage:
     sent = count(usage.get("input_tokens"))
     if sent is not None:  # what goes to and comes from the cache is counted apart
         sent += (cached or 0) + (written or 0)
-    output = count(usage.get("output_tokens"))
-    return Usage(sent, output, count(received.get("thinking_tokens")), cached, written)
+    output, thought = usage.get("output_tokens"), received.get("thinking_tokens")
+    return usage_of(sent, output, thought, cached, written)
 
 
 def _mark(system: list[dict[str, Any]], messages: list[Any]) -> None:

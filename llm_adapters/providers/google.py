@@ -9,7 +9,7 @@ from knownminds.environments import Message, Prompt
 from knownminds.llm_adapters.adapter import Reply, Sampling, Usage
 
 from .anthropic import split
-from .http import Http, count, in_base64, likely_tokens
+from .http import Http, count, in_base64, likely_tokens, usage_of
 
 _REASONS = {
     "STOP": "stop",
@@ -111,7 +111,8 @@ def _usage(usage: dict[str, Any]) -> Usage:
         count(usage.get(name)) or 0
         for name in ("candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount")
     )
-    return Usage(count(usage.get("promptTokenCount")), answer + thoughts, thoughts, cached)
+    sent, total = usage.get("promptTokenCount"), usage.get("totalTokenCount")
+    return usage_of(sent, answer + thoughts, thoughts, cached, total=total)
 
 
 def _content(message: Message) -> dict[str, Any]:

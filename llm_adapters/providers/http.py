@@ -18,7 +18,14 @@ from urllib.parse import urlsplit
 import httpx2
 
 from knownminds.environments import Message, Prompt
-from knownminds.llm_adapters.adapter import Failed, Reply, Sampling, TokenLogProbability
+from knownminds.llm_adapters.adapter import (
+    MOST_TOKENS,
+    Failed,
+    Reply,
+    Sampling,
+    TokenLogProbability,
+    Usage,
+)
 from knownminds.llm_adapters.masking import masked, spellings_of
 
 MOST_BYTES = 2**23  # of the body of an answer: 4,096 tokens with 20 alternatives each have half
@@ -335,6 +342,33 @@ def in_parts(message: Message, picture: Callable[[str], dict[str, Any]]) -> dict
 def count(value: object) -> int | None:
     """Return a number of tokens, or None if a server sends anything else; see `Usage`."""
     return value if type(value) is int else None
+
+
+def usage_of(
+    sent: object,
+    received: object,
+    reasoning: object = None,
+    cached: object = None,
+    written: object = None,
+    total: object = None,
+) -> Usage:
+    """Return tokens as a server counts them; where its parts and its total disagree, the more.
+
+    Some servers count the reasoning beside what was received, or only in the total, and what is
+    in the cache beside what was sent.
+    """
+    numbers = map(count, (sent, received, reasoning, cached, written, total))
+    n_sent, n_received, thought, read, put, n_all = numbers
+    if n_received is not None and MOST_TOKENS >= (thought or 0) > n_received:
+        n_received += thought or 0
+    if n_sent and MOST_TOKENS >= (read or 0) + (put or 0) > n_sent:
+        n_sent += (read or 0) + (put or 0)
+    if n_all is not None and n_all <= MOST_TOKENS:
+        if n_sent:
+            n_received = max(n_received or 0, n_all - n_sent)
+        elif n_received:
+            n_sent = max(0, n_all - n_received)
+    return Usage(n_sent, n_received, thought, read, put)
 
 
 def log_probability(value: object) -> float:

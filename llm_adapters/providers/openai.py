@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any, ClassVar, NamedTuple
+from urllib.parse import urlsplit
 
 from knownminds.environments import Prompt
 from knownminds.llm_adapters.adapter import (
@@ -14,9 +15,11 @@ from knownminds.llm_adapters.adapter import (
     given,
 )
 
-from .http import Http, count, in_parts, likely_tokens
+from .http import Http, in_parts, likely_tokens, usage_of
 
 _NAMES = {"top_log_probabilities": "top_logprobs"}
+# Ends of the names of hosts that take OpenAI's later name of the limit on tokens.
+_AT_HOME = (".openai.com", ".openai.azure.com")
 # Settings that no server passes over unseen.
 _COMMON = frozenset({"temperature", "top_p", "max_tokens", "seed", "top_log_probabilities"})
 _ALL = _COMMON | {"reasoning_effort", "verbosity", "images"}
@@ -54,14 +57,20 @@ class OpenAI(Http):
     provider
         Which of `HOSTS` it is.
     limit_name
-        What the server calls the limit on tokens; as the host does if None.
+        What the server calls the limit on tokens. If None, as the host does at its own address,
+        and "max_tokens" elsewhere: servers there pass over OpenAI's later name.
     base_url, options
         See `Http`.
     """
 
     path = "/chat/completions"
     rule = "A reply holds choices with a message"
-    reasons: ClassVar = {"content_filter": "refusal"}
+    reasons: ClassVar = {
+        "content_filter": "refusal",
+        "model_length": "length",
+        "max_tokens": "length",
+        **dict.fromkeys(("eos", "eos_token", "end_turn", "stop_sequence", "STOP"), "stop"),
+    }
 
     def __init__(
         self,
@@ -74,7 +83,8 @@ class OpenAI(Http):
     ):
         host = HOSTS[provider]
         self.provider, self.address, self.variable = provider, host.base_url, host.key_variable
-        self.limit_name = limit_name or host.limit
+        its_limit = (urlsplit(base_url or host.base_url).hostname or "").endswith(_AT_HOME)
+        self.limit_name = limit_name or (host.limit if its_limit else "max_tokens")
         # What a server takes that the user names, the user knows; pictures are to be declared.
         at_home = base_url in (None, host.base_url)
         self.heeds = host.heeds if at_home else _ALL - {"images"}
@@ -98,6 +108,10 @@ class OpenAI(Http):
         if error and not content.get("choices"):  # OpenRouter's way to pass on a failure
             raise self._passed_on(error, body)
         choice = content["choices"][0]
+        if choice.get("error"):
+            raise self._passed_on(choice["error"], body)
+        if choice.get("finish_reason") == "error":
+            raise self.unreadable("An answer does not end with the word error", body)
         message = choice["message"]
         refusal, text = message.get("refusal"), _text(message.get("content"))
         tokens = (choice.get("logprobs") or {}).get("content") or ()
@@ -126,12 +140,13 @@ def _picture(data: str) -> dict[str, Any]:
 def _usage(usage: dict[str, Any]) -> Usage:
     sent = usage.get("prompt_tokens_details") or {}
     received = usage.get("completion_tokens_details") or {}
-    return Usage(
-        count(usage.get("prompt_tokens")),
-        count(usage.get("completion_tokens")),
-        count(received.get("reasoning_tokens")),
-        count(sent.get("cached_tokens")),
-        count(sent.get("cache_write_tokens")),
+    return usage_of(
+        usage.get("prompt_tokens"),
+        usage.get("completion_tokens"),
+        received.get("reasoning_tokens"),
+        sent.get("cached_tokens"),
+        sent.get("cache_write_tokens"),
+        usage.get("total_tokens"),
     )
 
 

@@ -287,7 +287,7 @@ class Rounds:
     def _settle(self, attempt: Attempt, came: bytes | Failed) -> None:
         """Write down what came of a request, and count what it has used."""
         most = attempt.used(self.ledger.price)
-        self.runner.settle(attempt, came, self.ledger.request(attempt.request)[1])
+        self.runner.settle(attempt, came, *self.ledger.request(attempt.request))
         self.settled += 1
         self._count(attempt, most, attempt.used(self.ledger.price))
 

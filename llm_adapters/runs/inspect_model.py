@@ -37,7 +37,12 @@ except ImportError:
         'Inspect\'s models need the inspect-ai package: pip install "knownminds[inspect]"'
     ) from None
 
-_REASONS = {"length": "max_tokens", "refusal": "content_filter"}
+_REASONS: dict[str, Any] = {
+    "stop": "stop",
+    "": "stop",
+    "length": "max_tokens",
+    "refusal": "content_filter",
+}
 _PNG = "data:image/png;base64,"
 # Settings that change an answer and that are not passed on.
 _REFUSED = (
@@ -157,7 +162,7 @@ def _output(reply: Reply, model: str) -> Any:
         )
     choice = ChatCompletionChoice(
         message=ChatMessageAssistant(content=reply.text, source="generate", model=model),
-        stop_reason=_REASONS.get(reply.finish_reason, "stop"),
+        stop_reason=_REASONS.get(reply.finish_reason, "unknown"),
         logprobs=tokens,
     )
     usage, used = reply.usage, None

@@ -29,7 +29,7 @@ from knownminds.environments import (
 )
 from knownminds.llm_adapters.adapter import Effort, Reply, Sampling, Usage, Verbosity
 from knownminds.llm_adapters.configuration import named
-from knownminds.llm_adapters.providers.http import in_base64
+from knownminds.llm_adapters.providers.http import in_base64, usage_of
 
 from .participant import RUN, Asked, Judge, Row, check_served, live, record
 
@@ -190,7 +190,8 @@ def reply_of(output: Any) -> Reply:
         cached = usage.input_tokens_cache_read
         # Inspect counts apart what was read from a cache and what was written into it.
         sent = usage.input_tokens + (cached or 0) + (usage.input_tokens_cache_write or 0)
-        used = Usage(sent, usage.output_tokens, usage.reasoning_tokens, cached)
+        thought, total = usage.reasoning_tokens, usage.total_tokens
+        used = usage_of(sent, usage.output_tokens, thought, cached, total=total)
     return Reply(
         content if isinstance(content, str) else "".join(part.text for part in parts),
         "refusal" if refused else reason,

@@ -151,7 +151,10 @@ class Account:
     batches : batches of requests, by their state
     re_asked : how often a question was put again because its answer was malformed
     answers_without_tokens : that came without their number of tokens, which count 0 in the next
-    answers_beyond_what_was_foreseen : that used more tokens than could be foreseen
+    answers_beyond_what_was_foreseen : that used more tokens than could be foreseen, or brought
+        more than the limit that was set
+    impossible_counts : numbers of tokens that were said and cannot be, and are taken as not said
+    cut_prompts : answers to prompts that the server has cut, or counts in part
     input_tokens, output_tokens, reasoning_tokens, cached_tokens, written_tokens : of all answers
     paid : nano-dollars of the answers whose tokens are known
     reserved : nano-dollars that all other calls may have cost at most
@@ -162,6 +165,8 @@ class Account:
     re_asked: int
     answers_without_tokens: int
     answers_beyond_what_was_foreseen: int
+    impossible_counts: int
+    cut_prompts: int
     input_tokens: int
     output_tokens: int
     reasoning_tokens: int
@@ -594,7 +599,8 @@ class Ledger:
             usage = attempt.reply.usage if attempt.reply else Usage()
             known = usage.input_tokens is not None and usage.output_tokens is not None
             untold += attempt.reply is not None and not known
-            unforeseen += used.tokens > attempt.most_sent + attempt.most_received
+            more = (usage.output_tokens or 0) > attempt.most_received
+            unforeseen += more or used.tokens > attempt.most_sent + attempt.most_received
             paid += used.money if known else 0
             reserved += 0 if known else used.money
             tokens.update({name: n or 0 for name, n in asdict(usage.bounded()).items()})

@@ -37,6 +37,7 @@ RUN = (0,)
 Row = dict[str, Any]
 Judge = Callable[[Reply], Answer]
 
+_WHOLE = ("stop", "")  # how a whole answer ends; some servers do not say
 _REFUSALS = ("refusal", "content_filter")
 
 
@@ -235,4 +236,7 @@ def _judge(session: Session, seen: Observation, before: str, reply: Reply) -> An
         return replies.cut(text, seen)
     if reply.finish_reason in _REFUSALS:
         return Answer(Outcome.REFUSED, text=text, note=reply.finish_reason)
+    if reply.finish_reason not in _WHOLE:
+        note = f"not whole: it ended with the word {reply.finish_reason!r}"
+        return Answer(Outcome.TRUNCATED, text=text, note=note)
     return session.environment.parse(session.design.labels, text, seen)

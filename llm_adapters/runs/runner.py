@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import warnings
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -27,6 +28,7 @@ from knownminds.environments import (
 )
 from knownminds.environments.session import Pick
 from knownminds.llm_adapters.adapter import (
+    MOST_TOKENS,
     Adapter,
     Failed,
     Reply,
@@ -66,6 +68,7 @@ MOST_SESSIONS = 1_000_000
 _OVERLOADED = ("often", "server 503", "server 529")  # kinds of a provider that has too much to do
 _LONGEST_PAUSE = 60.0  # seconds that the doubling of pauses ends at
 _LONGEST_WAIT = 600.0  # seconds that a provider may ask to wait; if it asks for more, the run stops
+_DENSEST = 8  # bytes for each token of words that a prompt has more; English has 4 to 5
 _HEX_DIGITS = 15  # of a question's hash that are its number: 60 bits
 _PAUSES = 2**32 - 2  # last part of the address of the stream that spreads the pauses
 
@@ -203,6 +206,8 @@ class RunOptions:
         Whether the number of a session is sent as its sampling seed, where the adapter takes one.
     progress
         Called after every call.
+    warn
+        Called at once with what a user should know; None for a warning of Python's.
     participant
         What the model is called with its settings, where this is not the model's name.
     command
@@ -222,6 +227,7 @@ class RunOptions:
     durable: bool = False
     seeded: bool = True
     progress: Callable[[Progress], None] | None = None
+    warn: Callable[[str], None] | None = None
     participant: str = ""
     command: str = ""
 
@@ -466,7 +472,10 @@ class _Chair:
         runner = self.runner
         if runner.rounds is not None and runner.environment.replies.stand_alone:
             await self._ask_together(runner.rounds)
-        return await self._live(self.ask)
+        try:
+            return await self._live(self.ask)
+        finally:
+            runner.counted.pop(self.number, None)
 
     def _live(self, ask: Any) -> Coroutine[Any, Any, Session]:
         runner = self.runner
@@ -516,6 +525,9 @@ class _Chair:
         runner = self.runner
         before = runner.gate.used(self.number).calls
         outcome = await self.answer(turn, prompt, judge)
+        n = outcome.reply.usage.input_tokens if outcome and outcome.reply else None
+        if n and n > runner.counted.get(self.number, (prompt, 0))[1]:
+            runner.counted[self.number] = prompt, n
         further = runner.environment.replies.further
         if outcome is not None and further(prompt, outcome.answer) is None:
             runner.trials += 1
@@ -593,7 +605,7 @@ class _Chair:
         self.fresh.add(turn)
         if last is not None and last.state == "ok" and last.body is not None:
             most = last.used(runner.price)  # it came in an earlier start, and counts in full
-            runner.settle(last, last.body, self.settings)
+            runner.settle(last, last.body, prompt, self.settings)
             runner.gate.settle(self.number, most, last.used(runner.price))
             self.reason = runner.gate.stopped
         else:
@@ -629,7 +641,7 @@ class _Chair:
                 self.ledger.sent([attempt])
                 came = self.ledger.came(attempt, await adapter.send(body))
                 await asyncio.sleep(0)  # others write down theirs before anyone goes on
-                self.ledger.was_read(attempt, adapter.read(came, self.settings))
+                runner.read(attempt, came, prompt, self.settings)
             except Failed as error:
                 failure = error
                 failures["often" if error.kind == "often" else "others"] += 1
@@ -703,6 +715,9 @@ class _Runner:
         # questions in a row without an answer, of the same kind and of any
         self.repeated = self.unanswered = 0
         self._trouble = ""
+        # of each session under way: the first of its prompts with most tokens, and their number
+        self.counted: dict[int, tuple[Prompt, int]] = {}
+        self._warned = False
 
     @property
     def n(self) -> int:
@@ -715,14 +730,40 @@ class _Runner:
         self.failure = self.failure or error
         self.gate.stop(str(error))
 
-    def settle(self, attempt: Attempt, came: bytes | Failed, settings: Sampling) -> None:
-        """Write down what came of a request without a further call, and read it."""
+    def read(self, attempt: Attempt, body: bytes, prompt: Prompt, settings: Sampling) -> None:
+        """Read what came, and write down what was read; `Failed` if it holds no reply.
+
+        A server that has cut a prompt may say so nowhere. If it counts less for a prompt that has
+        grown, it has not read all of it: its number is taken as not said.
+        """
         assert self.adapter is not None
+        reply = self.adapter.read(body, settings)
+        n, before = reply.usage.input_tokens, self.counted.get(attempt.key[0])
+        abroad = bool(self.adapter.base_url)  # what is in this process counts what it reads
+        if abroad and n and before and n < before[1] + _fewest_more(before[0], prompt):
+            reply = replace(reply, usage=replace(reply.usage, input_tokens=None, cut_prompts=1))
+            self._warn_of_cut_prompt(n, before[1])
+        self.ledger.was_read(attempt, reply)
+
+    def _warn_of_cut_prompt(self, n: int, before: int) -> None:
+        """Say once what it means that a server counts too little."""
+        message = (
+            f"{self.adapter} counts {n:,} tokens for a prompt that has grown, and {before:,} for "
+            "an earlier one. It cuts prompts and does not say so, or counts them in part. If it "
+            "cuts them, the answers are to a part of the question: give it a larger context."
+        )
+        if not self._warned:
+            (self.how.warn or warnings.warn)(message)
+        self._warned = True
+
+    def settle(
+        self, attempt: Attempt, came: bytes | Failed, prompt: Prompt, settings: Sampling
+    ) -> None:
+        """Write down what came of a request without a further call, and read it."""
         try:
             if isinstance(came, Failed):
                 raise came
-            body = self.ledger.came(attempt, came)
-            self.ledger.was_read(attempt, self.adapter.read(body, settings))
+            self.read(attempt, self.ledger.came(attempt, came), prompt, settings)
         except Failed as error:
             self.ledger.failed(attempt, error, final=error.then != "stop")
             if error.then == "stop":
@@ -955,6 +996,20 @@ def check_caps(caps: Caps, sampling: Sampling, price: Price | None, llm: str) ->
             "Under a cap on tokens or money an answer must be bounded; got no max_tokens. Set it, "
             "or say with answer_tokens how many tokens an answer can have."
         )
+
+
+def _fewest_more(before: Prompt, now: Prompt) -> int:
+    """Return how many tokens a prompt has more than another at least, by their words.
+
+    A word that is gone may have had a token for each byte.
+    """
+    if before.images != now.images:
+        return -MOST_TOKENS
+    old, new = (Counter(" ".join(m.content for m in p.messages).split()) for p in (before, now))
+    more, less = (
+        sum(len(word.encode()) * n for word, n in words.items()) for words in (new - old, old - new)
+    )
+    return more // _DENSEST - less - 2
 
 
 def without_waiting(coroutine: Coroutine[Any, Any, Session]) -> Session:

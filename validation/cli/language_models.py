@@ -471,6 +471,7 @@ def _run_part(part: _Part, typed: AskRun, say: Callable[[Any], object]) -> None:
         batching=batching,
         chosen=chosen,
         stop=stop,
+        warn=note,
         seeded=part.control != REPEAT or known,
         command=_command_line(typed),
     )
