@@ -1,7 +1,7 @@
 """From trials to parameters and posteriors.
 
-Point fits need NumPy and numba alone; what samples (`hierarchical`, NUTS) loads PyMC when it is
-first used.
+Point fits need NumPy and numba alone. Functions that sample (`hierarchical`, NUTS) load PyMC at
+their first use.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -98,7 +98,7 @@ MEASURES: dict[str, Measure] = {
     )
 }
 
-# PyMC takes seconds to import, so these names are looked up when they are first used.
+# PyMC takes seconds to import, so these names are looked up at their first use.
 _LATER = {
     "GroupModel": "posteriors.group_model",
     "HierarchicalFit": "posteriors.group_model",

@@ -1,4 +1,4 @@
-"""The contract of every model as one callable check, for ours and for anybody's."""
+"""The contract of every model as one check, for our models and for those of others."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ N_SUBJECTS, N_POINTS = 4, 4000
 CORNER = 3.0  # prior standard deviations from the mean
 MOST_CORNERS = 64
 LAPSE = 0.15
-# Of fourth-order differences, relative to the parameter. Where a function bends within the first
-# step the error falls with the next; a slope that is wrong stays wrong at all of them.
+# Steps of fourth-order differences, relative to the parameter. Where a function bends within the
+# first step, the error falls with the next one; a wrong slope stays wrong at all of them.
 STEPS = (1e-3, 1e-4, 1e-5)
 AS_DIFFERENCES = 1e-6  # of slopes, relative to 1 + their size + that of the log-likelihood
 GAPS = 0.3
-CLOSE = 1e-10  # of the log-likelihoods of kernel and step loop, relative to 1 + their size
+CLOSE = 1e-10  # tolerance of log-likelihoods of kernel and step loop, relative to 1 + their size
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule of the contract: how far it was missed, and a sentence if it is broken."""
+    """One rule of the contract: its largest deviation, and a sentence if it is broken."""
 
     name: str
     off: float
@@ -44,7 +44,7 @@ class AgentCheck:
     Parameters
     ----------
     model, environment : names
-    rules : each with how far it was missed
+    rules : the rules, each with its largest deviation
     """
 
     model: str
@@ -57,7 +57,7 @@ class AgentCheck:
         return not any(rule.broken for rule in self.rules)
 
     def __str__(self) -> str:
-        """Write as a table."""
+        """Return the rules as a table, in text."""
         rows = [f"{rule.name:<58}{rule.off:>10.1e}  {rule.broken or 'kept'}" for rule in self.rules]
         where = f" in {self.environment}" if self.environment else ""
         return "\n".join([f"contract of {self.model}{where}", *rows])
@@ -66,13 +66,13 @@ class AgentCheck:
 def check_agent(
     model: type[Model], environment: Environment | str | None = None, seed: int = 0
 ) -> AgentCheck:
-    """Hold a model against the contract that all models keep; what is broken is not raised.
+    """Check a model against the contract that all models keep; broken rules are not raised.
 
     Parameters
     ----------
     environment
-        Where it plays, an experiment or its name; the first registered one that it can play if
-        None.
+        The experiment in which it plays, or its name; if None, the first registered one that it can
+        play.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def check_agent(
     Returns
     -------
     AgentCheck
-        A table of the rules, with how far each was missed and a sentence where it is broken.
+        A table of the rules, with the largest deviation of each and a sentence for each broken one.
     """
     given = make(environment) if isinstance(environment, str) else environment
     shown = {*given.fields.stimulus, *given.fields.feedback, *given.drawn} if given else set()
@@ -103,8 +103,8 @@ def check_agent(
             for rule in _Contract(model, played, seed).rules():
                 rules.append(rule)
                 if np.isnan(rule.off):
-                    break  # what comes after would tell the same
-        except ValueError as error:  # no kernel can be made of it in this experiment
+                    break  # later checks would only repeat this
+        except ValueError as error:  # no kernel can be made of the definition in this experiment
             rules.append(Rule("kernels follow from it", 1.0, str(error)))
     return AgentCheck(model.name, played.name, tuple(rules))
 
@@ -186,7 +186,7 @@ class _Contract:
         kernel = self._data(self.trials).log_likelihood(self.theta, rates)[0]
         plain = np.array([self._plain(i, lapse) for i in range(N_SUBJECTS)])
         apart = np.abs(kernel - plain) / (1.0 + np.abs(plain))
-        apart[kernel == plain] = 0.0  # also where an answer is impossible by both
+        apart[kernel == plain] = 0.0  # both may also agree that an answer is impossible
         worst = int(np.argmax(np.nan_to_num(apart, nan=np.inf)))
         values = f"{kernel[worst]:.8g}, that of the step loop {plain[worst]:.8g}"
         pairs = zip(self.model.parameters.names, self.theta[worst].tolist(), strict=True)
@@ -218,7 +218,7 @@ class _Contract:
         total, gradient = at(values)
         off, worst = 0.0, ""
         for k, name in enumerate([*law.names, *(["lapse"] if mixed else [])]):
-            # Near an end of its support a function may bend within a step of its size.
+            # Near an end of its support, a function may bend within a step of its size.
             room = np.minimum(1.0, np.minimum(np.abs(values[:, k]), upper[k] - values[:, k]))
             apart = np.full(N_SUBJECTS, np.inf)
             for step in STEPS:
@@ -244,7 +244,7 @@ class _Contract:
             sums.append(float(agent.probabilities(row).sum()))
         if _given(row, "response") is not None:
             low, high = self.environment.response_range
-            # Whether a number beyond the range becomes its end, of models that say so.
+            # Some models say that a number beyond the range becomes its end.
             censored = getattr(self.model, "censored", None)
             if censored is False:  # the law of a number before it is cut off
                 low, high = 4 * low - 3 * high, 4 * high - 3 * low
@@ -265,8 +265,8 @@ class _Contract:
     def _gaps(self) -> Rule:
         frame = self.trials.to_frame()
         gone = self.rng.random(len(frame)) < GAPS
-        gone &= (frame.groupby("subject").cumcount() > 1).to_numpy()  # a fit takes two of each
-        if self.environment.fields.dependent:  # what was shown later hangs on what was answered
+        gone &= (frame.groupby("subject").cumcount() > 1).to_numpy()  # a fit needs two of each
+        if self.environment.fields.dependent:  # later observations depend on earlier answers
             gone[:] = False
         holes = frame.copy()
         holes.loc[gone, [c for c in ("action", "response", "reward") if c in frame]] = None

@@ -1,4 +1,4 @@
 """Measures of the seven tasks of CogBench.
 
-Imported through `knownminds.inference`; itself imports the core of this floor.
+Users import it through `knownminds.inference`. It imports the core of this floor.
 """

@@ -1,6 +1,6 @@
-"""Which decks are preferred in the Iowa gambling task, and what they pay.
+"""Measures of which decks are preferred in the Iowa gambling task, and what they pay.
 
-Cards without an answer are passed over.
+Cards without an answer are ignored.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from knownminds.agents.parameters import Array
 from knownminds.inference.measure import Dial
 from knownminds.inference.session_measure import SessionMeasure, SessionRows
 
-CARDS = 20  # of a block, as in the literature
+CARDS = 20  # cards of a block, as in the literature
 GOOD, RARE = (-1.0, -1.0, 1.0, 1.0), (-1.0, 1.0, -1.0, 1.0)  # signs of decks A to D
 BECHARA = "Bechara, Damasio, Damasio and Anderson 1994"
 OF_DECKS: dict[str, Any] = {
@@ -28,7 +28,7 @@ OF_DECKS: dict[str, Any] = {
 def net_choices(
     rows: SessionRows, signs: tuple[float, ...], where: NDArray[np.bool_] | bool = True
 ) -> Array:
-    """Return decks that count for something less those against, per 20 cards, [sessions]."""
+    """Return choices of favoured decks less choices of the others, per 20 cards, [sessions]."""
     taken = np.isfinite(rows["action"])
     deck = np.where(taken, rows["action"], 0).astype(np.int64)
     return rows.mean(CARDS * np.array(signs)[deck], where & taken)
@@ -37,13 +37,13 @@ def net_choices(
 def net_score(block: int | None = None) -> SessionMeasure:
     """Choices of the decks that pay off (C and D) less those of the others (A and B), per 20 cards.
 
-    It lies between -20 and 20 and is 0 in who chooses by lot. Published net scores of a block of
-    20 are on this scale; those of a session of 100 cards are five times as large.
+    It lies between -20 and 20, and is 0 for players who choose at random. Published net scores of a
+    block of 20 cards are on this scale; those of a session of 100 cards are five times as large.
 
     Parameters
     ----------
     block
-        Which block of 20 cards, from 1 on; the whole session if None.
+        The number of a block of 20 cards, from 1 on; the whole session if None.
     """
     cards = f", cards {CARDS * (block - 1) + 1} to {CARDS * block}" if block else ""
     return SessionMeasure(
@@ -95,8 +95,8 @@ def net_score_rise(rows: SessionRows) -> Array:
 def rare_loss_preference(rows: SessionRows) -> Array:
     """Choices of the decks that seldom cost (B and D) less the others (A and C), per 20 cards.
 
-    Many people prefer deck B, which wins nine times in ten and loses in the end: they go by how
-    often a deck wins. It lies between -20 and 20 and is 0 in who chooses by lot.
+    Many people prefer deck B, which wins nine times in ten but loses in the end: they go by how
+    often a deck wins. The score lies between -20 and 20, and is 0 for players who choose at random.
     """
     return net_choices(rows, RARE)
 
@@ -105,16 +105,17 @@ def rare_loss_preference(rows: SessionRows) -> Array:
     name="payoff",
     summary="mean of gain less loss, per card",
     source=BECHARA,
-    bounds=(-1150.0, 100.0),  # the 1,250 of deck B, and a card of A or B without a loss
+    bounds=(-1150.0, 100.0),  # the loss of 1,250 of deck B, and a card of A or B without a loss
     reason="no card with a reward",
     **OF_DECKS | {"columns": ("action", "reward")},
 )
 def payoff(rows: SessionRows) -> Array:
-    """Mean of what a card brought, its gain less its loss.
+    """Mean payoff per card: its gain less its loss.
 
-    Ten cards of deck A or B come to -250, ten of C or D to 250: who keeps to either pair has -25
-    or 25 a card. Who chooses by lot has -5 in 100 cards, as the decks lie, and 0 in long sessions.
-    Amounts are those of the experiment: with `scale` they are multiplied.
+    Ten cards of deck A or B add up to -250, and ten of C or D to 250. So a player who keeps to
+    either pair has -25 or 25 per card. A player who chooses at random has -5 in 100 cards, given
+    the order of the decks, and 0 in long sessions. Amounts are those of the experiment, multiplied
+    by its `scale`.
     """
     return rows.mean(rows["reward"], np.isfinite(rows["action"] + rows["reward"]))
 

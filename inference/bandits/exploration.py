@@ -1,4 +1,4 @@
-"""How much more is explored where plays are left, for information and at random."""
+"""How much more players explore, for information and at random, if more plays are left."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from knownminds.environments import Trials
 from knownminds.inference.measure import Dial, with_columns
 from knownminds.inference.regression import Design, RegressionMeasure
 
-TENS = 10.0  # differences of points are counted in tens, as by `horizon_explorer`
+TENS = 10.0  # differences of points are counted in tens, as in `horizon_explorer`
 _COLUMNS = ("horizon", "play", "mean_0", "mean_1", "count_0", "count_1", "action")
 _TRUE = ("true_mean_0", "true_mean_1")
 
@@ -19,27 +19,28 @@ _TRUE = ("true_mean_0", "true_mean_1")
 def exploration(kind: Literal["directed", "random"], released: bool = False) -> RegressionMeasure:
     """An effect of the horizon on the first free choices of games, by logistic regression.
 
-    The choice is regressed on a difference D of the machines' means, the horizon H and D x H.
-    Directed exploration is read off the games in which one machine was seen once and the other
-    three times: choice of the one seen once, D its lead, and the coefficient of H. Random
-    exploration is read off the games in which both were seen twice: choice of machine 1, D its
-    lead, and minus the coefficient of D x H. Sessions are pooled, with errors that are robust to
-    dependence within subjects (within sessions, if there is one subject).
+    The choice is regressed on a difference D of the machines' means, the horizon H, and D x H.
+    Directed exploration uses games in which one machine was seen once and the other three times.
+    The outcome is the choice of the machine seen once, D is its lead, and the measure is the
+    coefficient of H. Random exploration uses games in which both were seen twice. The outcome is
+    the choice of machine 1, D is its lead, and the measure is minus the coefficient of D x H.
+    Sessions are pooled, with errors that are robust to dependence within subjects (within sessions,
+    if there is one subject).
 
-    Of a `horizon_explorer` without side bias, directed exploration is A_6 / s_6 - A_1 / s_1 and
-    random exploration is 1 / s_1 - 1 / s_6. Both are thus in units of the decision noise, and
-    directed exploration is not zero in somebody whose bonus stays while the noise grows.
+    For a `horizon_explorer` without side bias, directed exploration is A_6 / s_6 - A_1 / s_1, and
+    random exploration is 1 / s_1 - 1 / s_6. Both are in units of the decision noise. So directed
+    exploration is not zero for a player whose bonus stays the same while the noise grows.
 
     Parameters
     ----------
     kind
         "directed" or "random".
     released
-        As in CogBench's released code: D is the difference of the true means, which nobody
-        knows, and H is coded -1 and 1, so that coefficients are half as large. By default D is
-        the difference of the observed means, in tens of points, and H is 0 in games with one
-        free play and 1 in longer ones. The released D is in single points, so that random
-        exploration is smaller by another factor of ten.
+        As in CogBench's released code: D is the difference of the true means, which no player
+        knows, in single points. H is coded -1 and 1, so that coefficients are half as large. By
+        default D is the difference of the observed means, in tens of points, and H is 0 in games
+        with one free play and 1 in longer ones. The released D makes random exploration smaller by
+        another factor of ten.
     """
     directed = kind == "directed"
     name = f"{kind}_exploration" + ("_released" if released else "")
@@ -51,7 +52,7 @@ def exploration(kind: Literal["directed", "random"], released: bool = False) -> 
         action, play, horizon = (trials.numbers(n) for n in ("action", "play", "horizon"))
         count, other = trials.numbers("count_0"), trials.numbers("count_1")
         counts = (play == 0) & ((count != other) if directed else (count == other))
-        # The machine whose choice is regressed: number 1, or the one that was seen once.
+        # The choice of this machine is regressed: number 1, or the one that was seen once.
         machine = np.where((other < count) | (not directed), 1.0, 0.0)
         low, high = (trials.numbers(n) for n in means)
         lead = (2.0 * machine - 1.0) * (high - low) / (1.0 if released else TENS)
@@ -76,7 +77,7 @@ def exploration(kind: Literal["directed", "random"], released: bool = False) -> 
         of="horizon" if directed else "both",
         sign=1.0 if directed else -1.0,
         unit="game",
-        # Others do not go by the means.
+        # Other models do not go by the means.
         has_null=lambda model: (
             model.name == "horizon_blind" or not issubclass(model, HorizonExplorer)
         ),

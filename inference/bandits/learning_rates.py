@@ -1,12 +1,12 @@
-"""How much of a surprise enters what is expected next, and how much more of a good one."""
+"""How much of a surprise enters the expectation, and how much more if it is a good one."""
 
 from __future__ import annotations
 
 from knownminds.agents import RescorlaWagner, RescorlaWagnerDual
 from knownminds.inference.measure import Dial, FittedMeasure
 
-# Learning rate for good surprises minus that for bad ones. Fitted with the dual-rate learner; a
-# learner with one rate has none.
+# The learning rate for good surprises minus that for bad ones, fitted with the dual-rate learner. A
+# learner with one rate does not have it.
 OPTIMISM_BIAS = FittedMeasure(
     name="optimism_bias",
     summary="learning rate for good surprises minus that for bad ones",
@@ -19,7 +19,8 @@ OPTIMISM_BIAS = FittedMeasure(
     model=RescorlaWagnerDual,
     contrast={"alpha_positive": 1.0, "alpha_negative": -1.0},
 )
-# It has no null value, and no counterpart in the released code, whose fit maximises no likelihood.
+# It has no null value. The released code has no counterpart: its fit does not maximise a
+# likelihood.
 LEARNING_RATE = FittedMeasure(
     name="learning_rate",
     summary="share of a surprise that enters the expectation",

@@ -13,16 +13,16 @@ from knownminds.inference.session_measure import TrialMeasure
 def meta_cognition(released: bool = False) -> TrialMeasure:
     """Adjusted quadratic scoring rule: mean of 1 - (correct - scaled confidence)**2.
 
-    A choice is correct if it was that of the machine with the higher mean in force. Confidences
-    are scaled by the lowest and the highest one of their session; if they are all the same, they
-    are scored as they are. The score lies between 0 and 1; it is about 2/3 if both choices and
-    confidences are drawn evenly by lot, and grows with the share of correct choices too.
+    A choice is correct if its machine had the higher mean at that time. Confidences are scaled by
+    the lowest and the highest one of their session; if they are all the same, they are scored
+    unscaled. The score lies between 0 and 1. It is about 2/3 if both choices and confidences are
+    drawn evenly at random, and also grows with the share of correct choices.
 
     Parameters
     ----------
     released
         As in CogBench's released code, where correctness is judged after the machines have changed
-        places: on the last trial of a block, right is taken for wrong.
+        places: on the last trial of a block, right choices count as wrong.
     """
     ending = ", judged after the machines changed places" if released else ""
     return TrialMeasure(
@@ -39,7 +39,7 @@ def meta_cognition(released: bool = False) -> TrialMeasure:
 
 
 def scores(trials: Trials, correct: Array) -> Array:
-    """Return 1 - (correct - scaled confidence)**2 of each trial, NaN without an answer, [rows]."""
+    """Return 1 - (correct - scaled confidence)**2 for each trial, NaN without an answer, [rows]."""
     confidence, session = trials.numbers("response"), sessions_of(trials)
     held = np.isfinite(correct) & np.isfinite(confidence)
     n = int(session.max(initial=-1)) + 1

@@ -1,4 +1,4 @@
-"""How far first choices follow what was planned, rather than what was rewarded."""
+"""How far first choices follow a plan, rather than earlier rewards."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from knownminds.environments import Trials
 from knownminds.inference.measure import Dial, sessions_of, with_columns
 from knownminds.inference.regression import Design, RegressionMeasure
 
-REWARD_ALONE = "reward_alone"  # of a day whose deal cannot be read, in imported files
+REWARD_ALONE = "reward_alone"  # of a day without a readable second choice, in imported files
 
 
 def model_basedness(released: bool = False) -> RegressionMeasure:
     """The interaction of reward and common transition in whether a first choice is repeated.
 
-    Logistic regression of staying on reward (0/1), common transition (0/1) and their product, over
-    all days that follow one another; the product's coefficient, with errors robust to dependence
-    within sessions. A plan turns to the other shuttle after a reward that a rare transition
-    led to; a cached value does not (Daw et al. 2011).
+    It is a logistic regression of staying on reward (0/1), common transition (0/1) and their
+    product, over all days that follow one another. The measure is the product's coefficient, with
+    errors robust to dependence within sessions. A plan changes the shuttle if a rare transition led
+    to a reward; a cached value does not (Daw et al. 2011).
 
-    Caching agents are what the test takes for its null, and they come close to it, not quite: in
-    them a rewarded common transition tells that the shuttle was the better one for longer, and so
-    the more likely to be chosen again (Akam, Costa and Dayan 2015).
+    The null hypothesis is that of caching agents, and they come close to it, but not exactly: for
+    them a rewarded common transition shows that the shuttle has been the better one for longer, and
+    so is more likely to be chosen again (Akam, Costa and Dayan 2015).
 
-    The truth is that of sessions of 20 days, by simulation: .02 in caching agents with the shipped
-    priors, 1.1 in planning ones. In longer sessions it is a little more (by .05 at 200 days), and
-    with many days the test rejects for caching agents, too (10% of samples of 40 x 200 days).
+    The truth is simulated in sessions of 20 days: .02 for caching agents with the shipped priors,
+    1.1 for planning ones. It is a little larger in longer sessions (by .05 at 200 days). With many
+    days the test rejects for caching agents, too (10% of samples of 40 x 200 days).
 
     Parameters
     ----------
     released
-        As in CogBench's released code: ordinary least squares, with reward and transition coded
-        -1 and 1, errors that take days for independent, and days whose deal cannot be read used
-        with the reward that the file has for them (`REWARD_ALONE`).
+        As in CogBench's released code: ordinary least squares, with reward and transition coded -1
+        and 1, and errors that treat days as independent. Days whose second choice cannot be read
+        are used with the reward that the file has for them (`REWARD_ALONE`).
     """
     ending = ", least squares with -1/+1 coding" if released else ""
     return RegressionMeasure(
@@ -43,21 +43,22 @@ def model_basedness(released: bool = False) -> RegressionMeasure:
         environments=("two_step",),
         rational="two_step_model_free",
         violator="two_step_hybrid",
-        # Beyond this reach everybody plans or nobody does.
+        # Beyond this reach all agents plan, or none does.
         dial=Dial({"w": 1.0}, reach=4.0, steps=17),
         of="interaction",
         unit="day",
         logistic=not released,
         clustered_by="" if released else "session",
-        # Caching agents come close to the null; those who take no notice of rewards have it.
+        # Caching agents come close to the null; only agents that ignore rewards have it exactly.
         has_null=lambda model: "reward" not in model.columns,
     )
 
 
 def days(trials: Trials, released: bool) -> Design:
-    """Return the days that are followed by a day in the same session, and whether it stays.
+    """Return the days that are followed by a day in the same session, and whether the choice stays.
 
-    A day whose second choice is missing counts as `released` alone, and with a reward alone.
+    A day whose second choice is missing counts only if `released`, and only if it has a reward
+    alone.
     """
     frame = with_columns(trials, "Model-basedness", ("stage", "state", "action", "reward"))
     stage, state, reward, action = (
@@ -66,7 +67,7 @@ def days(trials: Trials, released: bool) -> Design:
     if released and REWARD_ALONE in frame:
         alone = np.isnan(action) & (stage == 1)
         reward = np.where(alone, trials.numbers(REWARD_ALONE), reward)
-        action = np.where(alone & ~np.isnan(reward), 0.0, action)  # which one does not matter
+        action = np.where(alone & ~np.isnan(reward), 0.0, action)  # any action will do
     trial, session = frame["trial"].to_numpy(dtype=np.int64), sessions_of(trials)
     first = np.flatnonzero(stage == 0)
     follows = session[first[1:]] == session[first[:-1]]

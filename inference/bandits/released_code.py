@@ -1,8 +1,8 @@
-"""What CogBench's released scripts compute of its tasks, and where their numbers must differ.
+"""What CogBench's released scripts compute from its tasks, and where our numbers must differ.
 
-Coda-Forno, Binz, Wang and Schulz 2024. Each measure of the benchmark says what of the released
-arithmetic is followed, and what cannot be, since an answer that was replaced or thrown together
-with another run's cannot be distinguished from the trials.
+The source is Coda-Forno, Binz, Wang and Schulz 2024. Each measure of the benchmark says which parts
+of the released arithmetic it follows. Other parts cannot be followed: trials do not show that an
+answer was replaced, or mixed with that of another run.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from knownminds.inference.performance import performance_of
 from knownminds.inference.session_measure import TrialMeasure
 
 LEAST = 1e-5  # stated probabilities are held between this and 1 minus this
-ALONE = "choice_alone"  # of a trial whose confidence is missing, in imported files
+ALONE = "choice_alone"  # column of a trial whose confidence is missing, in imported files
 TOLD_NUMBER = "a number beyond 0 to 1, held at the end of the scale"
 
 
 def trimmed(trials: Trials) -> tuple[Array, NDArray[np.bool_]]:
-    """Return stated probabilities as the script holds them, and which lay beyond 0 to 1, [rows].
+    """Return stated probabilities as the script uses them, and which lay beyond 0 to 1, [rows].
 
-    It takes any number: one above 1 for .99999, one below 0 for .00001. Of an answer that is
-    malformed here the number stands in `raw_text`.
+    The script accepts any number: one above 1 becomes .99999, one below 0 becomes .00001. Here such
+    an answer is malformed, and its number is in `raw_text`.
     """
     response = trials.numbers("response")
     if "raw_text" not in trials.frame:
@@ -44,18 +44,18 @@ def trimmed(trials: Trials) -> tuple[Array, NDArray[np.bool_]]:
 
 
 def answers_beyond(trials: Trials) -> str:
-    """Count the answers that the script holds at the end of the scale; "" if there are none."""
+    """Count the answers that the script moves to an end of the scale; "" if there are none."""
     n = int(trimmed(trials)[1].sum())
     return f"{n} x {TOLD_NUMBER}" if n else ""
 
 
 @dataclass(eq=False)
 class ReleasedPerformance(TrialMeasure):
-    """Performance as the released scripts compute it, in the experiments in which they differ.
+    """Performance as the released scripts compute it, in the experiments in which it differs.
 
-    Probabilistic reasoning: 1 - |answer - posterior|, with the answers that `trimmed` holds.
-    Horizon: the mean points of all plays, forced ones included. Restless bandit: accuracy judged
-    after the machines have changed places, also of choices without a confidence.
+    Probabilistic reasoning: 1 - |answer - posterior|, with the answers as in `trimmed`. Horizon:
+    the mean points of all plays, forced ones included. Restless bandit: accuracy judged after the
+    machines have changed places, including choices without a confidence.
     """
 
     def values(self, trials: Trials) -> Values:
@@ -65,7 +65,7 @@ class ReleasedPerformance(TrialMeasure):
         return Values.means(subject[rows], score, len(names), self.reason)
 
     def missing(self, trials: Trials) -> NDArray[np.bool_]:
-        """Say which trials have no score, [rows]; an answer that is held at the end has one."""
+        """Say which trials have no score, [rows]; an answer moved to an end has one."""
         return np.isnan(_SCORED[self.place.name](trials)[1][: len(trials)])
 
 
@@ -102,7 +102,7 @@ _SCORED: Mapping[str, Callable[[Trials], tuple[NDArray[np.intp], Array]]] = {
 
 
 def released_performance(environment: Environment) -> TrialMeasure | None:
-    """Return the released performance of an experiment; None where it is the usual one."""
+    """Return the released performance of an experiment; None if it is the usual one."""
     usual = performance_of(environment)
     if environment.name not in _SCORED:
         return None

@@ -1,8 +1,7 @@
-"""What people do when machines have changed places, and after wins and losses.
+"""What people do after a reversal, and after wins and losses.
 
-Plays that follow a reversal count for as long as it lasts, to the next one or the end of the
-session: to leave out those after which nobody turned round would hide who never does. Plays without
-an answer are passed over.
+Plays after a reversal count until the next reversal or the end of the session. To leave out blocks
+in which a player never changed would hide such players. Plays without an answer are ignored.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from knownminds.agents.parameters import Array
 from knownminds.inference.measure import Dial
 from knownminds.inference.session_measure import SessionMeasure, SessionRows, mean_by
 
-ON_END = 3  # choices of the better machine that are the criterion
+ON_END = 3  # so many choices of the better machine are the criterion
 AFTER_REVERSALS: dict[str, Any] = {
     "environments": ("reversal_learning",),
     "violator": "rescorla_wagner",
@@ -35,7 +34,7 @@ class _Blocks:
     block : number of the block of each answered play, ascending, [plays]
     right : whether the better machine was chosen, [plays]
     start, count : first answered play of each block, and how many it has, [blocks]
-    session : of each block, [blocks]
+    session : session of each block, [blocks]
     counted : blocks that follow a reversal and have an answered play, [blocks]
     """
 
@@ -48,7 +47,7 @@ class _Blocks:
 
     @classmethod
     def of(cls, rows: SessionRows) -> _Blocks:
-        """Find the blocks; plays whose better machine is not known belong to none."""
+        """Find the blocks; plays whose better machine is unknown belong to no block."""
         known = np.isfinite(rows["better"])
         session, better, action = rows.session[known], rows["better"][known], rows["action"][known]
         first = np.diff(session, prepend=-1) != 0
@@ -67,7 +66,7 @@ class _Blocks:
         )
 
     def mean(self, number: Array, n_sessions: int) -> Array:
-        """Return the mean of a number [blocks] over the blocks that count, [sessions]."""
+        """Return the mean of a number [blocks] over the counted blocks, [sessions]."""
         return mean_by(self.session[self.counted], number[self.counted], n_sessions)
 
 
@@ -80,10 +79,10 @@ class _Blocks:
     **AFTER_REVERSALS,
 )
 def perseverative_errors(rows: SessionRows) -> Array:
-    """Mean choices on end, after a reversal, of the machine that was the better one before.
+    """Mean number of choices in a row, after a reversal, of the formerly better machine.
 
-    Errors count until the better machine is chosen for the first time; later returns do not. Who
-    chooses by lot makes 1, as half of the runs end at once; who always knows makes none.
+    Errors count until the better machine is chosen for the first time; later returns do not count.
+    Random choices make 1, as half of the runs end at once; a player who always knows makes none.
     """
     blocks = _Blocks.of(rows)
     before = np.concatenate([[0], np.cumsum(blocks.right)])
@@ -96,18 +95,18 @@ def perseverative_errors(rows: SessionRows) -> Array:
     name="trials_to_criterion",
     summary="plays after a reversal until the better machine was chosen three times on end",
     source="Cools, Clark, Owen and Robbins 2002",
-    bounds=(1.0, np.inf),  # below the criterion where a session ends
+    bounds=(1.0, np.inf),  # below the criterion if a session ends
     dial=Dial({"alpha": -1.0}, reach=2.0, steps=9),
     **AFTER_REVERSALS,
 )
 def trials_to_criterion(rows: SessionRows) -> Array:
-    """Mean plays after a reversal until the better machine was chosen three times on end.
+    """Mean plays after a reversal until the better machine was chosen three times in a row.
 
-    The plays of the criterion count too. Where it is not met before the next reversal, or the end
-    of the session, all plays of the block count, so that long blocks make for higher values. In
-    blocks of 10 to 15 plays who chooses by lot needs 8.6, and who always knows 3. Cools et al.
-    (2002) and others took 8 and more on end, which blocks that reverse after so many plays do not
-    hold.
+    The plays of the criterion count too. If it is not met before the next reversal, or before the
+    end of the session, all plays of the block count, so that long blocks have higher values. In
+    blocks of 10 to 15 plays, random choices need 8.6, and a player who always knows needs 3. Cools
+    et al. (2002) and others required 8 and more in a row, which is impossible if blocks reverse
+    after that many plays.
     """
     blocks = _Blocks.of(rows)
     play = np.arange(len(blocks.block)) - blocks.start[blocks.block] + 1
@@ -121,16 +120,16 @@ def trials_to_criterion(rows: SessionRows) -> Array:
 def stay_or_shift(after: Literal["win", "loss"]) -> SessionMeasure:
     """How often a choice is repeated after a win, or left after a loss.
 
-    Counted are plays with an answer whose next one has an answer as well. A win is a reward above
-    0; a loss is any other. Who chooses by lot does either in half of the cases, but for some
-    thousandths: in short sessions streaks are followed by their like a little less often (Miller
-    and Sanjurjo 2018). Nobody is right to do either always, as wins and losses mislead.
+    It counts answered plays whose next play is answered, too. A win is a reward above 0; a loss is
+    any other. Random choices do either in half of the cases, within some thousandths: in short
+    sessions, streaks go on a little less often than they end (Miller and Sanjurjo 2018). To do
+    either always is not right, as wins and losses mislead.
 
     Parameters
     ----------
     after
-        "win" for the share of wins after which one stays, "loss" for the share of losses after
-        which one shifts.
+        "win" for the share of wins after which the choice is repeated, "loss" for the share of
+        losses after which it is left.
     """
     win = after == "win"
 

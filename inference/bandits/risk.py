@@ -24,10 +24,10 @@ from knownminds.inference.session_measure import TrialMeasure
 def risk(trials: Trials) -> Array:
     """Mean pumps attempted over all balloons that ended by a stop or a burst, burst ones included.
 
-    Not the adjusted mean of Lejuez et al. (2002), which leaves burst balloons out and with them
-    whoever always inflates. A balloon that was taken away after an unreadable answer has no
-    number of attempts and is left out, as is one at which the data break off. There is no
-    difference between the paper's definition and the released one.
+    This is not the adjusted mean of Lejuez et al. (2002), which leaves burst balloons out, and with
+    them players who always inflate. A balloon that was taken away after an unreadable answer has no
+    number of attempts and is left out; so is a balloon at which the data break off. The paper's
+    definition and the released one are the same.
     """
     action, reward, pump = (trials.numbers(name) for name in ("action", "reward", "pump"))
     burst = (action == 1) & (reward < 1.0)

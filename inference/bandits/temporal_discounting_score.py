@@ -23,10 +23,10 @@ _SCORES = np.array(SCORES)
 
 @dataclass(eq=False)
 class QuestionnaireScore(SessionMeasure):
-    """A score of the trials that ask what the questionnaire asks at their number."""
+    """A score of trials that are those of the questionnaire, number by number."""
 
     def values(self, trials: Trials) -> Values:
-        """Score each subject's questionnaires."""
+        """Return the score of each subject's questionnaires."""
         trial, slots = trials.frame["trial"].to_numpy(dtype=np.int64), self.place.n_trials
         inside = (trial >= 0) & (trial < slots)
         same = "action" in trials.frame and bool(inside.all())
@@ -45,21 +45,21 @@ class QuestionnaireScore(SessionMeasure):
 def temporal_discounting(released: bool = False) -> SessionMeasure:
     """The score of the adaptive questionnaire, from 0 (always later) to 19 (always sooner).
 
-    Each of three baselines scores 0 to 5 by where the participant switched from the later to
-    the sooner sum, and each of four further items 1 point for the sooner one. *The sooner option
-    scores throughout, with losses as well*, where it is the patient one (paying now rather than
-    more later): somebody who discounts gains and losses alike gains points with the gains and
-    gives away some with the losses. Several sessions of a subject are averaged; sessions with an
-    item that was not answered have no score.
+    Each of three baselines scores 0 to 5 by where the participant switched from the later to the
+    sooner sum. Each of four further items scores 1 point for the sooner sum. *The sooner option
+    scores in all questions, with losses as well*, where it is the patient one (paying now rather
+    than more later). So a participant who discounts gains and losses alike scores points with gains
+    and loses some with losses. Several sessions of a subject are averaged; sessions with an
+    unanswered item have no score.
 
     Parameters
     ----------
     released
-        As in CogBench's released code. It skips the four items after a first baseline in which
-        the sooner sum was always chosen, so that always choosing it scores 15; and its fourth
-        item names the options in the other order, so that 1 point goes to the later sum. (It also
-        cuts off decimals of the sums, which changes its prompts and not the score, and its flag
-        for present bias starts at 1, which is no part of the score either.)
+        As in CogBench's released code. It skips the four items after a first baseline in which the
+        sooner sum was always chosen, so that always choosing it scores 15. Its fourth item names
+        the options in the other order, so that the later sum scores 1 point. (Two further
+        differences do not change the score: it cuts off decimals of the sums in its prompts, and
+        its flag for present bias starts at 1.)
     """
 
     def score(rows: SessionRows) -> Array:
@@ -85,8 +85,8 @@ def temporal_discounting(released: bool = False) -> SessionMeasure:
         environments=("temporal_discounting",),
         bounds=(0.0, 19.0),
         violator="hyperbolic_discounter",
-        # In agents so steep that 12 months are as good as 24 the score falls again; the released
-        # one falls sooner.
+        # In agents so steep that 12 months are no better than 24, the score falls again; the
+        # released score falls sooner.
         dial=Dial({"k": 1.0}, reach=1.0 if released else 2.0, steps=9),
         columns=("action",),
         reason="unanswered items",

@@ -17,19 +17,20 @@ from .released_code import answers_beyond, trimmed
 def weighting(weight: Literal["prior", "likelihood"], released: bool = False) -> RegressionMeasure:
     """A weight in logit(answer) = b_0 + b_prior logit(prior) + b_likelihood L, by least squares.
 
-    L is the log-likelihood ratio of the ball. All trials are pooled, with errors that are robust
-    to dependence within subjects (within sessions, if there is one subject). Both weights are 1
-    by Bayes' rule and 0 in somebody who does not take the quantity into account, which is what
-    the test rejects. Answers are held between 1e-5 and 1 - 1e-5, where their logit is finite.
+    L is the log-likelihood ratio of the ball. All trials are pooled, with errors that are robust to
+    dependence within subjects (within sessions, if there is one subject). Both weights are 1 by
+    Bayes' rule, and 0 for a participant who ignores the quantity; the test rejects 0. Answers are
+    held between 1e-5 and 1 - 1e-5, where their logit is finite.
 
     Parameters
     ----------
     weight
         "prior" or "likelihood".
     released
-        As in CogBench's released code, which fits no intercept: a general leaning towards the
-        target urn then goes into the error, and into both weights where designs are lopsided. It
-        also takes any number for an answer, one above 1 for 1 - 1e-5; these are counted.
+        As in CogBench's released code, which fits no intercept: a general bias towards the target
+        urn then goes into the error, and into both weights if the design is not balanced. It also
+        accepts any number as an answer, and takes one above 1 as 1 - 1e-5; these answers are
+        counted.
     """
     name = f"{weight}_weighting" + ("_released" if released else "")
 

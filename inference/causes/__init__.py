@@ -1,4 +1,4 @@
 """Measures of causal judgements, their alignment, and least-squares fits.
 
-Imported through `knownminds.inference`; itself imports the core of this floor and fits.
+Users import it through `knownminds.inference`. It imports the core of this floor and fits.
 """

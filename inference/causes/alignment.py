@@ -1,4 +1,4 @@
-"""How far somebody's judgements rise and fall with reference judgements of the same questions."""
+"""How far an agent's judgements rise and fall with reference judgements of the same questions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .causal_answers import CELL, CELL_OF_ANSWERS, DIGITS, answers_by, causal_an
 
 POOLED = "all domains"
 RESAMPLES = 2000
-FEWEST = 3  # items, below which a rank correlation says nothing
+FEWEST = 3  # items; with fewer, a rank correlation says nothing
 
 
 def alignment(
@@ -47,7 +47,7 @@ def alignment(
     resamples, seed
         How many bootstrap samples, and their seed; each agent and domain has a stream of its own.
     released
-        As in Dettki (2025): every answer is an item, repeated ones too, and is set against the
+        As in Dettki (2025): every answer is an item, repeated ones too. It is compared with the
         reference mean of its letter cell (domain, sense and task, both directions together).
 
     Returns
@@ -95,7 +95,7 @@ def alignment(
 
 
 def reference_means(reference: Trials | pd.DataFrame, *, released: bool = False) -> pd.DataFrame:
-    """Return the mean of each item of a reference as a share of 1.
+    """Return the mean of each item of a reference, on a scale from 0 to 1.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def reference_means(reference: Trials | pd.DataFrame, *, released: bool = False)
 
 
 def spearman(first: Array, second: Array) -> Array:
-    """Return rank correlations of values [..., n] with equally many; NaN where one is flat."""
+    """Return rank correlations of two arrays [..., n]; NaN if one side is constant."""
     a, b = (scipy.stats.rankdata(values, axis=-1) for values in (first, second))
     a, b = (ranks - (ranks.shape[-1] + 1) / 2 for ranks in (a, b))
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -133,7 +133,7 @@ def spearman(first: Array, second: Array) -> Array:
 def _correlated(
     mine: Array, theirs: Array, resamples: int, rng: np.random.Generator
 ) -> dict[str, Any]:
-    """Return rho with its interval; NaN with a status where there is none."""
+    """Return rho with its interval; NaN, with the reason as a status, if it has none."""
     nothing = {"rho": np.nan, "low": np.nan, "high": np.nan, "without_rho": 0}
     n = len(mine)
     mine, theirs = (np.round(side, DIGITS) for side in (mine, theirs))

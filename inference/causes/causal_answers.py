@@ -1,4 +1,4 @@
-"""Answers about causal graphs by task and cell: what the measures of causal reasoning read."""
+"""Answers about causal graphs by task and cell, as the measures of causal reasoning read them."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from knownminds.inference.measure import separated_by, with_columns
 
 QUESTION = ("query", "first", "second", "third")
 ROMAN = tuple(task.roman for task in TASKS)
-CELL = ("domain", "sense", "direction", "task")  # what makes an item: a question in its words
+CELL = ("domain", "sense", "direction", "task")  # these make an item: a question in its words
 CELL_OF_TASKS = CELL[:3]
 CELL_OF_ANSWERS = ("domain", "sense", "task")  # the letter cell: both directions together
-SCALE = 100.0  # answers are given from 0 to 100
-DIGITS = 12  # with which shares are ranked: .1 + .2 is .3
+SCALE = 100.0  # answers go from 0 to 100
+DIGITS = 12  # shares are ranked with so many digits: .1 + .2 is .3
 
 
 def causal_answers(trials: Trials | pd.DataFrame) -> pd.DataFrame:
@@ -39,15 +39,15 @@ def causal_answers(trials: Trials | pd.DataFrame) -> pd.DataFrame:
     ----------
     trials
         Trials of `collider`, or a table with their columns query, first, second, third and
-        response; graph, domain and sense where they vary. A table that this function returned is
-        returned as it is.
+        response, and graph, domain and sense if they vary. A table that this function returned is
+        returned unchanged.
 
     Returns
     -------
     DataFrame
         All columns of the trials, with task (the roman number), direction ("C1" or "C2", the
-        cause that is asked about; of task II the cause that is absent), domain and sense (their
-        names, "" where there is no such column) and answer (NaN where there is none).
+        queried cause; in task II the absent cause), domain and sense (their names, "" without such
+        a column) and answer (NaN where there is none).
 
     Raises
     ------
@@ -82,7 +82,7 @@ def causal_answers(trials: Trials | pd.DataFrame) -> pd.DataFrame:
 
 
 def answers_by(trials: Trials | pd.DataFrame, agent: str) -> pd.DataFrame:
-    """Return `causal_answers` of trials in which a column tells agents apart.
+    """Return `causal_answers` of trials in which a column names the agent.
 
     Raises
     ------
@@ -95,23 +95,23 @@ def answers_by(trials: Trials | pd.DataFrame, agent: str) -> pd.DataFrame:
 
 
 def as_published(answers: pd.DataFrame, agent: pd.Series) -> pd.DataFrame:
-    """Return answers as Dettki (2025) reads them, an agent's together under its name.
+    """Return answers as Dettki (2025) reads them, an agent's answers together under its name.
 
-    An agent that is several subjects, as her people were, has cell means: each question that was
-    asked has one row, whose answer is the mean over the subjects and both directions of its cell
-    of domain, sense and task. The answers of an agent that is one subject stay as they are.
+    An agent with several subjects, as her people were, has cell means: each question has one row,
+    whose answer is the mean over the subjects and both directions of its cell of domain, sense and
+    task. The answers of an agent with one subject do not change.
 
     Parameters
     ----------
     answers
-        What `causal_answers` returns, with the column subject.
+        The table from `causal_answers`, with the column subject.
     agent
-        Of each answer, in the same order, the agent's name.
+        The name of each answer's agent, in the same order.
 
     Returns
     -------
     DataFrame
-        With the columns of the answers; subject is the agent.
+        The table with the columns of the answers; subject is the agent.
     """
     named = answers.assign(subject=agent.astype(str).to_numpy()).reset_index(drop=True)
     people = answers["subject"].astype(str).groupby(agent.astype(str).to_numpy()).nunique()
@@ -123,19 +123,19 @@ def as_published(answers: pd.DataFrame, agent: pd.Series) -> pd.DataFrame:
 
 
 def cell_name(domain: str, sense: str, direction: str) -> str:
-    """Name a cell in a few words."""
+    """Return the name of a cell in a few words."""
     return " ".join(part for part in (domain, sense, direction) if part)
 
 
 def judgements(model: type[Model], theta: Array, questions: Sequence[Question]) -> Array:
-    """Return what agents judge of Q questions about a collider before noise and cut, [n, Q].
+    """Return agents' judgements of Q questions about a collider before noise and cut, [n, Q].
 
-    As shares of 1.
+    Judgements are on a scale from 0 to 1.
 
     Parameters
     ----------
     theta
-        [n, P] on the natural scale; its sigma plays no part.
+        Parameters on the natural scale, [n, P]; sigma plays no part.
 
     Raises
     ------
@@ -158,7 +158,7 @@ def both_directions(task: str) -> list[Question]:
 
 
 def _named(frame: pd.DataFrame, column: str) -> NDArray[Any]:
-    """Return the names of domains or senses, of which trials have the positions."""
+    """Return the names of domains or senses, whose positions the trials may hold."""
     if column not in frame:
         return np.full(len(frame), "", dtype=object)
     values = frame[column]

@@ -17,8 +17,8 @@ from knownminds.inference.measure import Dial, Estimate, SubjectMeasure, Values
 
 from .causal_answers import CELL_OF_TASKS, both_directions, causal_answers, cell_name, judgements
 
-NAMED = 3  # cells that are named one by one where many have no answer
-COMPLIANT = 0.05  # largest Markov violation, to either side, that passes for none
+NAMED = 3  # so many cells without an answer are named one by one
+COMPLIANT = 0.05  # a Markov violation up to this size, to either side, counts as none
 
 
 @dataclass(eq=False, kw_only=True)
@@ -26,18 +26,18 @@ class CellContrast(SubjectMeasure):
     """Mean answer to one task minus that to another, of raw answers as shares of 1.
 
     In each cell (domain, sense and direction of the question) the answers to each task are
-    averaged; a subject's value is the mean of the differences over the cells, which all weigh the
-    same. Cells that were asked but lack an answer to one of the tasks are counted and named, and
-    nothing replaces them. With several subjects the test is over subjects, with a single
-    one over its cells.
+    averaged. A subject's value is the mean of the differences over the cells, which all have the
+    same weight. Cells that lack an answer to one of the tasks are counted and named, and nothing
+    replaces them. With several subjects the test is over subjects; with a single subject it is over
+    its cells.
 
     Parameters
     ----------
     plus, minus
         Roman numbers of the two tasks.
     pooled
-        Whether a cell holds the questions about both causes, as in Dettki (2025): its domain and
-        sense make it.
+        Whether a cell has the questions about both causes, as in Dettki (2025), and is made by its
+        domain and sense alone.
     has_null
         Whether all agents of a model have the null value.
     """
@@ -61,7 +61,7 @@ class CellContrast(SubjectMeasure):
         return f"no cell with answers to both {self.plus} and {self.minus}"
 
     def blocks(self, trials: Trials) -> NDArray[np.int64]:
-        """Return the number of the subject's cell that each trial is of, [rows]."""
+        """Return the number of each trial's cell within its subject, [rows]."""
         asking = self._asking(trials)
         block = np.full(len(trials), -1)
         cell = asking.groupby(["subject", *CELL_OF_TASKS], sort=False).ngroup()
@@ -69,7 +69,7 @@ class CellContrast(SubjectMeasure):
         return block
 
     def with_counts(self, estimate: Estimate, trials: Trials) -> Estimate:
-        """Return the estimate with cells that lack a task, under names that say which they are."""
+        """Return the estimate with counts of cells that lack a task, named by cell."""
         excluded = dict(estimate.excluded)
         if estimate.unit == self.unit and estimate.n:
             excluded.pop(self._lacking, None)
@@ -92,10 +92,10 @@ class CellContrast(SubjectMeasure):
         return asking.assign(direction="") if self.pooled else asking
 
     def by_cell(self, trials: Trials | pd.DataFrame) -> pd.DataFrame:
-        """Return one row per subject and cell in which it was asked one of the tasks.
+        """Return one row per subject and cell that asks one of the tasks.
 
-        Columns subject, cell (domain, sense and direction), plus and minus (mean answers to the
-        tasks, NaN without one) and value, their difference.
+        The columns are subject, cell (domain, sense and direction), plus and minus (mean answers to
+        the tasks, NaN without one) and value, their difference.
         """
         asking = self._asking(trials)
         if len(asking) == 0:
@@ -128,23 +128,23 @@ class CellContrast(SubjectMeasure):
 
 
 def explaining_away(released: bool = False) -> CellContrast:
-    """VII - VI: P(Ci | E = 1) - P(Ci | E = 1, Cj = 1), from raw answers as shares of 1.
+    """VII - VI: P(Ci | E = 1) - P(Ci | E = 1, Cj = 1), from raw answers on a scale from 0 to 1.
 
-    How much a rational agent explains away depends on what it takes the strengths and the prior
-    to be, from 0 (if the effect comes by itself) to 1/2 (rare causes that always work). So there
-    is no value that all rational agents have, and no test of one; the interval says whether 0 is
-    among the values that the answers allow.
+    How much a rational agent explains away depends on its strengths and its prior, from 0 (if the
+    effect comes by itself) to 1/2 (rare causes that always work). So rational agents share no
+    single value, and there is no test of one. The interval says whether the answers are compatible
+    with 0.
 
     Parameters
     ----------
     released
-        As the published numbers are: VIII - VI, with the other cause known to be absent in the
-        first task, of cells that hold the questions about both causes. In a noisy-OR it is never
-        smaller, and reaches 1.
+        As the published numbers are: VIII - VI, where the other cause is known to be absent in the
+        first task, in cells with the questions about both causes. In a noisy-OR it is never smaller
+        than VII - VI, and reaches 1.
     """
     ending = ", from the other cause's absence to its presence" if released else ""
-    # Stronger causes, a smaller leak, and a longer walk where there is one. Walks so short that
-    # they hardly leave the prototypes have no difference VII - VI either.
+    # The dial is stronger causes, a smaller leak, and a longer walk if there is one. Very short
+    # walks hardly leave the prototypes, and have no difference VII - VI either.
     direction = {"b": -1.0, "m1": 1.0, "m2": 1.0, "lambda": 1.0}
     return CellContrast(
         name="explaining_away" + ("_released" if released else ""),
@@ -158,17 +158,19 @@ def explaining_away(released: bool = False) -> CellContrast:
 
 
 def markov_violation(released: bool = False) -> CellContrast:
-    """IV - V: P(Ci | Cj = 1) - P(Ci | Cj = 0), from raw answers as shares of 1, with its sign.
+    """IV - V: P(Ci | Cj = 1) - P(Ci | Cj = 0), from raw answers on a scale from 0 to 1, with its
+    sign.
 
-    As long as nothing is known of their effect, independent causes tell nothing of each
-    other: every noisy-OR, whatever its parameters, has 0. An associative reasoner has its share of
-    association. Published as a distance; here positive means that causes are taken to go together.
+    As long as nothing is known of their effect, independent causes tell nothing about each other:
+    every noisy-OR has 0, whatever its parameters. An associative reasoner has its share of
+    association. Published as a distance; here a positive number means that one cause raises the
+    other.
 
     Parameters
     ----------
     released
-        As the published numbers are, of cells that hold the questions about both causes. Where no
-        answer is missing it is the same.
+        As the published numbers are, in cells with the questions about both causes. If no answer is
+        missing, it is the same.
     """
     ending = ", of cells with both directions" if released else ""
     what = "how much the presence of one cause raises the judgement of the other"
@@ -181,11 +183,11 @@ def markov_violation(released: bool = False) -> CellContrast:
         rational="noisy_or",
         has_null=lambda model: issubclass(model, NoisyOr | LogisticCollider),
         violator="associative_reasoner",
-        # The first moves the associative reasoner, the second the mutation sampler.
+        # The first parameter moves the associative reasoner, the second the mutation sampler.
         dial=Dial({"k": 1.0, "lambda": -1.0}, reach=6.0, steps=49),
     )
 
 
 def complies(violation: float) -> bool:
-    """Say whether a Markov violation is small enough to pass for none."""
+    """Say whether a Markov violation is small enough to count as none."""
     return abs(violation) <= COMPLIANT

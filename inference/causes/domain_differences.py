@@ -1,4 +1,4 @@
-"""Whether the domain of a story, or who answers, shifts the judgements as a whole."""
+"""Tests of whether the domain of a story, or the agent, shifts the judgements as a whole."""
 
 from __future__ import annotations
 
@@ -24,10 +24,9 @@ def domain_differences(
     """Test whether judgements differ across domains within agents, and across agents.
 
     As published, answers to all tasks are pooled, and the test is that of Kruskal and Wallis
-    (1952). It then sees tasks that are far apart as noise, and rejects far less often than it
-    might: the spread between tasks hides shifts between domains. The matched form compares the
-    same questions (sense, direction and task) instead: Friedman's (1937) test, and Wilcoxon's
-    (1945) for two groups.
+    (1952). It treats the differences between tasks as noise, which hides shifts between domains, so
+    that it rejects far too seldom. The matched form compares the same questions (sense, direction
+    and task) instead, with Friedman's (1937) test, and with Wilcoxon's (1945) for two groups.
 
     Parameters
     ----------
@@ -36,7 +35,7 @@ def domain_differences(
     agent
         The column that tells agents apart.
     matched
-        Whether to compare item by item. Repeated answers to an item are averaged then.
+        Whether to compare item by item. Repeated answers to an item are then averaged.
 
     Returns
     -------
@@ -63,7 +62,7 @@ def domain_differences(
 def domain_pairs(trials: Trials | pd.DataFrame, agent: str = "subject") -> pd.DataFrame:
     """Compare agents within each domain, and domains within each agent, two by two, as published.
 
-    By the test of Mann and Whitney (1947) of the answers to all tasks.
+    The test is that of Mann and Whitney (1947), on the answers to all tasks.
 
     Returns
     -------
@@ -75,7 +74,7 @@ def domain_pairs(trials: Trials | pd.DataFrame, agent: str = "subject") -> pd.Da
     Raises
     ------
     ValueError
-        As `domain_differences`.
+        As for `domain_differences`.
     """
     every: list[dict[str, Any]] = []
     for family, parts, across in _families(trials, agent):
@@ -112,7 +111,7 @@ def _all_groups(part: pd.DataFrame, across: str, matched: bool) -> dict[str, Any
     """Test all groups of a part at once."""
     row: dict[str, Any] = {"groups": part[across].nunique(), "statistic": np.nan}
     row |= {"freedom": max(row["groups"] - 1, 0), "p_value": np.nan, "p_adjusted": np.nan}
-    if matched:  # mean answers to each item that all groups answered
+    if matched:  # mean answers to the items that all groups answered
         item = [name for name in CELL if name != across]
         means = part.groupby([*item, across], sort=False)["answer"].mean()
         table = means.unstack(across).dropna()
@@ -154,9 +153,9 @@ def _pair(one: str, other: str, answers: pd.Series, others: pd.Series) -> dict[s
 
 
 def _signed(first: Array, second: Array) -> Any:
-    """Wilcoxon's test of pairs; items answered alike count for both sides (Pratt 1959).
+    """Return Wilcoxon's test of pairs; items answered alike count for both sides (Pratt 1959).
 
-    Differences whose sizes differ by rounding alone are equal.
+    Differences whose sizes differ by rounding alone count as equal.
     """
     difference = first - second
     options: Any = {"zero_method": "pratt", "method": "asymptotic"}
@@ -164,7 +163,7 @@ def _signed(first: Array, second: Array) -> Any:
 
 
 def adjust(rows: list[dict[str, Any]]) -> None:
-    """Adjust the p values of all tests that could be made (Benjamini and Hochberg 1995)."""
+    """Adjust the p values of all tests that were possible (Benjamini and Hochberg 1995)."""
     made = [row for row in rows if np.isfinite(row["p_value"])]
     if made:
         adjusted = scipy.stats.false_discovery_control(

@@ -1,6 +1,6 @@
-"""The published least-squares fits of a noisy-OR to causal judgements, and what they predict.
+"""The published least-squares fits of a noisy-OR to causal judgements, and their predictions.
 
-Least squares is the maximum likelihood of answers with Gaussian noise, whatever its size: the fits
+Least squares is maximum likelihood for answers with Gaussian noise, whatever its size. So the fits
 are those of `maximum_likelihood` at a fixed sigma.
 """
 
@@ -29,24 +29,24 @@ Scoring = Literal["by_cause", "pooled"]
 Integers = NDArray[np.int64]
 
 N_TASKS = len(ROMAN)
-STARTS = 10  # with fewer, fits to few tasks have ended in worse optima
+STARTS = 10  # with fewer starts, fits to few tasks have ended in worse optima
 SIGMA = 0.05  # of the Gaussian noise; the optimum is the same at any value
-INSIDE = 1e-12  # answers at the ends are read this far inside, where they count as any other
+INSIDE = 1e-12  # answers at the ends are moved this far inside, where they count like any other
 END = 1e-6  # estimates this close to 0 or 1 are at the end of the range
-FLAT = 1e-18  # sum of squares that rounding leaves of equal answers from 0 to 1
-TOUCHED = 1e-6  # a null direction has a component along a parameter above this
+FLAT = 1e-18  # rounding leaves this sum of squares of equal answers, on a scale from 0 to 1
+TOUCHED = 1e-6  # a null direction involves a parameter if its component along it is above this
 
 MODELS: dict[int, type[Model]] = {3: NoisyOrThree, 4: NoisyOr, 5: NoisyOrFive}
 NAMES = {size: model.parameters.names[:-1] for size, model in MODELS.items()}
 ALL_PARAMETERS = ("p1", "p2", "b", "m1", "m2")
-# The column of the model's parameters in which each of all parameters stands.
+# For each number of parameters: the model's column that holds p1, p2, b, m1 and m2.
 COLUMNS = {3: (0, 0, 1, 2, 2), 4: (0, 0, 1, 2, 3), 5: (0, 1, 2, 3, 4)}
-POINT = (0.37, 0.56, 0.21, 0.64, 0.83)  # where no slope of a prediction is special
+POINT = (0.37, 0.56, 0.21, 0.64, 0.83)  # at this point no slope of a prediction is special
 
 
 @dataclass(frozen=True)
 class _Answers:
-    """The answers of N subjects one by one: to which question, on a scale to 1."""
+    """The answers of N subjects one by one: their questions, and the answers from 0 to 1."""
 
     subjects: tuple[str, ...]
     subject: Integers
@@ -97,10 +97,10 @@ class _Answers:
         return mean.reshape(shape)
 
     def merged(self) -> _Answers:
-        """Return the fewest answers with the same optimum: means, repeated as counts require.
+        """Return the fewest answers with the same optimum: means, repeated in proportion to counts.
 
-        Sums of squares depend on the counts and means of the answers to each question, and their
-        optimum on the proportions of the counts.
+        Sums of squares depend on the counts and means of the answers to each question. Their
+        optimum depends only on the proportions of the counts.
         """
         cell = (self.subject * 2 + self.direction) * N_TASKS + self.task
         _, first, which, count = np.unique(
@@ -121,7 +121,7 @@ class _Answers:
         )
 
     def fit(self, size: int, starts: int, workers: int | None) -> Array:
-        """Fit all tasks, and all but each of them: theta [N, 12, K], NaN without answers."""
+        """Fit all tasks, and all tasks but each one: theta [N, 12, K], NaN without answers."""
         few, fits = self.merged(), 1 + N_TASKS
         rows = [np.flatnonzero(few.task != left_out) for left_out in range(-1, N_TASKS)]
         row = np.concatenate(rows)
@@ -160,39 +160,40 @@ class ReasoningConsistency:
 
     Each task with answers is left out in turn, the parameters are fitted to the others, and the
     mean answer to the task is predicted. R2 = 1 - sum (mean - predicted)^2 / sum (mean - mean of
-    means)^2, and RMSE, are taken over all these pairs.
+    means)^2; R2 and RMSE are taken over all these pairs.
 
     Parameters
     ----------
     sizes
-        Numbers of parameters, M in all.
+        Numbers of parameters, M of them.
     scoring
         "by_cause" or "pooled".
     subjects
-        Their names.
+        The subjects' names.
     r2, rmse
-        [N, M]; NaN where there is a reason.
+        The scores, [N, M]; NaN where `reason` says why.
     chosen
-        Position of the number of parameters with the larger R2, the published choice, [N]; of
-        fewer parameters where they are equal, -1 where there is none.
+        Position of the number of parameters with the larger R2, the published choice, [N]; the
+        smaller number if both are equal, -1 if there is no R2.
     mean
         Mean answer to each task, [N, 11]; NaN for tasks without answers.
     predicted
-        By fits without the task, [N, M, 11]; NaN where the other tasks do not determine it.
+        Predictions by fits without the task, [N, M, 11]; NaN where the other tasks do not determine
+        them.
     reason
-        Why a subject has no R2, in words; empty otherwise.
+        Why a subject has no R2, in words; otherwise empty.
     estimate
         p1, p2, b, m1 and m2 of the fits to all tasks, [N, M, 5]; NaN where the answers do not
         determine a parameter.
     residuals
-        Of the fits to all tasks, [N, M]: loss, the mean of half the squared residuals (Huber's with
-        delta = 1, which no residual exceeds); mae, their mean size; rmse; and r2, the share of
-        the answers' variance that is predicted, NaN where answers do not vary.
+        Errors of the fits to all tasks, [N, M]: loss, the mean of half the squared residuals
+        (Huber's with delta = 1, which no residual exceeds); mae, their mean size; rmse; and r2, the
+        explained share of the answers' variance, NaN if answers do not vary.
     status
         "ok"; "boundary": an estimate at 0 or 1; "unidentified": some parameter is not determined;
         "failed": no answers; [M][N].
     message
-        Which parameters, and which tasks have no answers, in words, [M][N].
+        The parameters at fault, and the tasks without answers, in words, [M][N].
     """
 
     sizes: tuple[int, ...]
@@ -216,7 +217,7 @@ class ReasoningConsistency:
 
     @property
     def n_parameters(self) -> Integers:
-        """The chosen number of parameters, [N]; 0 where there is none."""
+        """The chosen number of parameters, [N]; 0 if there is none."""
         return np.where(self.chosen < 0, 0, np.array(self.sizes)[self.chosen])
 
     @property
@@ -225,7 +226,7 @@ class ReasoningConsistency:
         return self.of_chosen(self.estimate)[:, [0, 2, 3, 4]]
 
     def of_chosen(self, values: Array) -> Array:
-        """Take of values of each fit, [N, M, ...], those of the chosen fit; NaN without one."""
+        """Return the chosen fit's values, given those of each fit, [N, M, ...]; NaN without one."""
         chosen: Array = values[np.arange(len(self.chosen)), self.chosen]
         chosen[self.chosen < 0] = np.nan
         return chosen
@@ -252,7 +253,7 @@ def leave_one_task_out(
         "by_cause": m1 and m2 belong to C1 and C2. "pooled", the published way: questions about C2
         are answered by the formula of C1.
     starts
-        Starting points, a fixed low-discrepancy set.
+        How many starting points; they are a fixed low-discrepancy set.
     by
         Columns whose values make a subject, for instance ("subject", "condition").
     workers
@@ -276,7 +277,7 @@ def leave_one_task_out(
     said = []
     for f, size in enumerate(parameters):
         theta = answers.fit(size, starts, workers)
-        # By fit, task and direction.
+        # The axes are fit, task and direction.
         table = noisy_or_table(*theta.reshape(-1, size)[:, list(COLUMNS[size])].T)
         table = table.reshape(n, 1 + N_TASKS, N_TASKS, 2)
         question = answers.task, answers.direction
@@ -314,7 +315,7 @@ def leave_one_task_out(
 
 
 def _foretold(mean: Array, predicted: Array) -> tuple[Array, Array, tuple[str, ...]]:
-    """Return R2 and RMSE [N, M] of predictions [N, M, 11], and why there are none."""
+    """Return R2 and RMSE [N, M] of predictions [N, M, 11], and the reasons where there are none."""
     r2, rmse = np.full(predicted.shape[:2], np.nan), np.full(predicted.shape[:2], np.nan)
     reasons = []
     for i, given in enumerate(np.isfinite(mean)):
@@ -353,10 +354,10 @@ def _status(answered: NDArray[np.bool_], names: Sequence[str], estimate: Array) 
 def _determined(
     answered: NDArray[np.bool_], size: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Say which parameters answers leave open, [N, K], and which tasks the others determine.
+    """Say which parameters the answers leave open, [N, K], and which tasks the others determine.
 
-    The latter, [N, 11], have answers. What is open is the null space of the slopes of predictions
-    where nothing is special.
+    The tasks, [N, 11], are among those with answers. Parameters are open in the null space of the
+    slopes of predictions, taken at a point where no slope is special.
     """
     designs, which = np.unique(answered, axis=0, return_inverse=True)
     slopes = _slopes(size)
@@ -372,7 +373,7 @@ def _determined(
 
 @lru_cache
 def _slopes(size: int) -> Array:
-    """Slopes of predictions in theta, [2, 11, K], by central differences."""
+    """Return slopes of predictions in theta, [2, 11, K], by central differences."""
     point, step = np.zeros(size), 1e-5 * np.eye(size)
     point[list(COLUMNS[size])] = POINT
     above, below = (noisy_or_table(*(point + s)[:, list(COLUMNS[size])].T) for s in (step, -step))

@@ -1,4 +1,4 @@
-"""What answers about causal networks show: pairs of questions that differ in one thing alone."""
+"""Measures of answers about causal networks: pairs of questions that differ in one thing alone."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from knownminds.environments.later import pandas as pd
 from knownminds.inference.measure import Dial
 from knownminds.inference.session_measure import SessionMeasure, SessionRows, mean_by
 
-Pair = tuple[int, int]  # of the questions of a list
-ALIKE = 1e-9  # exact answers that differ by less are the same
+Pair = tuple[int, int]  # positions of two questions in a list
+ALIKE = 1e-9  # exact answers that differ by less count as the same
 
 
 Questions = dict[str, Array]  # columns of the questions that were asked, [questions]
@@ -55,18 +55,18 @@ def _slope(answered: Array, exact: Array) -> Array:
 def of_pairs(
     pairs: Callable[[Questions], Iterator[Pair]], number: Callable[[Array, Array], Array] = _mean
 ) -> Callable[[SessionRows], Array]:
-    """Return what reads a number of each session off the answers to paired questions.
+    """Return a function that reads a number of each session off the answers to paired questions.
 
-    Answers to the same question about the same network are averaged first, over stories and
-    rounds. A session has those pairs both of whose questions it answers.
+    Answers to the same question about the same network are first averaged over stories and rounds.
+    A session has the pairs of which it answers both questions.
 
     Parameters
     ----------
     pairs
-        The pairs among questions: answers to the first less the second.
+        The pairs among the questions; a difference is the first answer less the second.
     number
-        Of differences of answers as shares of 1 [sessions, pairs], NaN where one is missing, and of
-        exact answers [pairs].
+        A function of differences between answers, as shares of 1 [sessions, pairs], NaN where one
+        is missing, and of exact answers [pairs].
     """
 
     def by_session(rows: SessionRows) -> Array:
@@ -86,7 +86,7 @@ def of_pairs(
 
 
 def _twins(questions: dict[str, Array], change: dict[int, int]) -> Iterator[tuple[int, int, int]]:
-    """Yield question, variable and twin: where what is told of one variable is as `change` says."""
+    """Yield question, variable and twin; in the twin its state is changed as in `change`."""
     table = np.column_stack([questions[name] for name in (*NETWORK, *QUESTION)])
     rows = [tuple(row) for row in table.tolist()]
     at = {row: k for k, row in enumerate(rows)}
@@ -125,11 +125,11 @@ def _other_cause(questions: Questions) -> Iterator[Pair]:
                 break
 
 
-# Of every two questions that differ in this alone - a variable was seen to be present (or absent)
-# in the one and made so in the other - the difference of the answers is held against that of the
-# exact answers: the slope of the line through the origin, over all pairs of a session. It is 0 for
-# who takes interventions for observations, and 1 - n for who neglects them by the share n, up to
-# the noise that is cut off at the ends of the scale.
+# The pairs differ in one thing alone: a variable was seen to be present (or absent) in one question
+# and was made so in the other. The difference of the answers is compared with that of the exact
+# answers, by the slope of the line through the origin over all pairs of a session. The slope is 0
+# for a reasoner that takes interventions for observations, and 1 - n for one that neglects them by
+# the share n, apart from noise that is cut off at the ends of the scale.
 DO_VERSUS_SEE = SessionMeasure(
     of_pairs(_seen_and_made, _slope),
     name="do_versus_see",
@@ -141,10 +141,10 @@ DO_VERSUS_SEE = SessionMeasure(
     dial=Dial({"neglect": -1.0}, reach=6.0, steps=13),
     **OF_NETWORKS,
 )
-# Pairs differ in whether one variable was seen to be present or absent, and by the graph it tells
-# nothing of the query, given what else was seen: the answers of an exact reasoner are the same,
-# whatever the strengths. Questions with interventions do not count. As a share of 1; an associative
-# reasoner has a part of its share k.
+# The pairs differ in whether one variable was seen to be present or absent. By the graph that
+# variable tells nothing about the query, given what else was seen: the answers of an exact reasoner
+# are the same, whatever the strengths. Questions with interventions do not count. The measure is a
+# share of 1; an associative reasoner has a part of its share k.
 NETWORK_MARKOV_VIOLATION = SessionMeasure(
     of_pairs(_screened_off),
     name="network_markov_violation",
@@ -157,9 +157,9 @@ NETWORK_MARKOV_VIOLATION = SessionMeasure(
     dial=Dial({"k": 1.0}, reach=2.0, steps=9),
     **OF_NETWORKS,
 )
-# Pairs ask about a cause of an effect that was observed to be present, and differ in whether
-# another cause of it is told to be absent or present; both causes produce the effect. As a share of
-# 1. How much of it is right hangs on the strengths.
+# The pairs ask about a cause of an effect that was observed to be present. They differ in whether
+# another cause of it is told to be absent or present; both causes produce the effect. The measure
+# is a share of 1. How much of it is right depends on the strengths.
 NETWORK_EXPLAINING_AWAY = SessionMeasure(
     of_pairs(_other_cause),
     name="network_explaining_away",

@@ -1,4 +1,4 @@
-"""How far the noisy-OR of somebody's answers is known: intervals over the stories told."""
+"""Intervals of a fitted noisy-OR, by leaving out the stories one at a time."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from knownminds.inference.resampling import jackknife
 from .causal_answers import causal_answers
 from .least_squares_reasoner import ReasoningConsistency, leave_one_task_out, subjects_of
 
-STARTS = 3  # of the fits without a block
-# What has an interval, and between which bounds it lies.
+STARTS = 3  # starts of the fits without a block
+# These quantities have intervals, which stay within these bounds.
 BOUNDS: dict[str, tuple[float, float]] = {
     "p": (0.0, 1.0),
     "b": (0.0, 1.0),
@@ -31,24 +31,24 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "r2": (-np.inf, 1.0),
     "reasoning_consistency": (-np.inf, 1.0),
 }
-BLOCKS = ("domain", "sense")  # whose values together are a block
+BLOCKS = ("domain", "sense")  # the values of both together make a block
 
 
 @dataclass(frozen=True)
 class ReasonerIntervals(Result):
-    """Values of N subjects with errors, and what they would be without each block.
+    """Values of N subjects with errors, and their values without each block.
 
     Parameters
     ----------
     subjects
-        Their names.
+        The subjects' names.
     value, error, low, high
-        By quantity (see `BOUNDS`), [N]; NaN where there is none.
+        By quantity (see `BOUNDS`), [N]; NaN where a value is missing.
     blocks
-        Of each subject, in the order of `without`.
+        The blocks of each subject, in the order of `without`.
     without
-        By quantity, what each subject has without each of its blocks; NaN where that leaves
-        something open.
+        By quantity, each subject's values without each of its blocks; NaN where the rest leaves a
+        parameter open.
     """
 
     subjects: tuple[str, ...]
@@ -62,8 +62,8 @@ class ReasonerIntervals(Result):
     def difference(self, quantity: str, one: str, other: str) -> tuple[float, float, float]:
         """Return `one` minus `other` of a quantity, with the ends of its interval.
 
-        Where both were asked in the same stories the blocks are left out of both together, so that
-        what a story does to both cancels; otherwise the errors of both are taken as independent.
+        If both answered the same stories, the blocks are left out of both together, so that the
+        effect of a story on both cancels. Otherwise their errors count as independent.
         """
         i, j = self.subjects.index(one), self.subjects.index(other)
         value = float(self.value[quantity][i] - self.value[quantity][j])
@@ -87,19 +87,19 @@ def reasoner_intervals(
     trials: Trials | pd.DataFrame,
     whole: ReasoningConsistency,
 ) -> ReasonerIntervals:
-    """Leave out each block of stories in turn, and fit again what `leave_one_task_out` chose.
+    """Leave out each block of stories in turn, and fit the choice of `leave_one_task_out` again.
 
-    Answers within a story hang together (its words are the same), so that stories are what is left
-    out. The error is that of the delete-one jackknife (Quenouille 1949, Tukey 1958), to which
-    Student's t with a degree of freedom less than there are blocks is referred; ends stay within
-    the bounds of the quantity (`interval_tests`). Subjects with a single block have no interval.
+    Answers within a story depend on each other (its words are the same), so stories are left out as
+    a whole. The error is that of the delete-one jackknife (Quenouille 1949, Tukey 1958). It is used
+    with Student's t, with one degree of freedom less than there are blocks; ends stay within the
+    bounds of the quantity (`interval_tests`). Subjects with a single block have no interval.
 
     Parameters
     ----------
     trials
-        The same that were given to `leave_one_task_out`.
+        The same trials that were given to `leave_one_task_out`.
     whole
-        What it returned; the chosen number of parameters is that of all fits.
+        Its result; the chosen number of parameters holds for all fits.
 
     Raises
     ------
@@ -134,7 +134,7 @@ def reasoner_intervals(
 
 
 def _error(without: Array) -> float:
-    """Return the jackknife's error; NaN where what is left somewhere tells no value."""
+    """Return the jackknife's error; NaN if some remainder has no value."""
     return jackknife(without)[0] if np.isfinite(without).all() else float("nan")
 
 
@@ -155,7 +155,7 @@ def _without(
             starts=STARTS,
             by=("part",),
         )
-        # What leaves something open that all answers tell has no value.
+        # A remainder has no value if it leaves something open that all answers determine.
         lost = np.isnan(again.estimate[:, 0]) & ~np.isnan(whole.estimate[owner[at], f])
         again = replace(again, chosen=np.zeros(len(at), dtype=np.int64))
         for name, some in _quantities(again).items():

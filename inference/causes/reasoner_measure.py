@@ -1,4 +1,4 @@
-"""Measures read off the noisy-ORs that are fitted to somebody's answers by least squares."""
+"""Measures read off the noisy-ORs that are fitted to an agent's answers by least squares."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from knownminds.inference.measure import Dial, SubjectMeasure, Values
 from .causal_answers import QUESTION, SCALE, causal_answers, judgements
 from .least_squares_reasoner import ReasoningConsistency, Scoring, leave_one_task_out
 
-FEWER_STARTS = 4  # of fits to judgements without noise
-SIMULATED = 128  # agents whose judgements are fitted for the truth of a group
+FEWER_STARTS = 4  # starts of fits to judgements without noise
+SIMULATED = 128  # so many agents' judgements are fitted for the truth of a group
 
 
 @dataclass(eq=False)
 class ReasonerMeasure(SubjectMeasure):
-    """A number read off the fits with 3 and 4 parameters, of which the better one counts.
+    """A number read off the better one of the fits with 3 and 4 parameters.
 
-    Better is the one that predicts left-out tasks better. With several subjects the test is over
-    subjects. A single one has the interval of the jackknife over its settings, the cells of domain
-    and sense (Tukey 1958).
+    The better one predicts left-out tasks better. With several subjects the test is over subjects.
+    A single subject has the interval of the jackknife over its settings, the cells of domain and
+    sense (Tukey 1958).
 
     Parameters
     ----------
     of
-        From fits, the number of each subject, [N].
+        A function that returns the number of each subject, [N], given fits.
     scoring
         "pooled" as in Dettki (2025): questions about C2 are answered by the formula of C1. The
         truth of an agent is then that of the pooled fit to its judgements.
     of_noisy_or
-        From the parameters of noisy-ORs, [n] by name, their truth; None where it is that of fits
-        to their judgements, as for all other models.
+        A function that returns the truth, given the parameters of noisy-ORs, [n] by name; None if
+        the truth is that of fits to their judgements, as for all other models.
     """
 
     of: Callable[[ReasoningConsistency], Array]
@@ -62,7 +62,7 @@ class ReasonerMeasure(SubjectMeasure):
         return Values(value, tuple(reasons))
 
     def blocks(self, trials: Trials) -> NDArray[np.int64]:
-        """Return the number of the subject's setting that each trial is of, [rows]."""
+        """Return the number of each trial's setting within its subject, [rows]."""
         answers = causal_answers(trials)
         block = np.full(len(trials), -1)
         setting = answers.groupby(["subject", "domain", "sense"], sort=False).ngroup()
@@ -70,7 +70,7 @@ class ReasonerMeasure(SubjectMeasure):
         return block
 
     def _alone(self, trials: Trials, block: NDArray[np.int64]) -> Values:
-        """Say that every setting tells something; none is fitted alone."""
+        """Say that every setting counts; none is fitted alone."""
         return Values.of(np.zeros(int(block.max()) + 1), "")
 
     def truth(self, model: type[Model], theta: Array) -> Array:
@@ -93,10 +93,10 @@ class ReasonerMeasure(SubjectMeasure):
 def reasoning_consistency(released: bool = False) -> ReasonerMeasure:
     """R2 of leaving out each task in turn: a noisy-OR fitted to the others predicts its mean.
 
-    Of the noisy-ORs with 3 and 4 parameters the one that predicts better counts. The truth is that
-    of judgements without noise: 1 in every noisy-OR. Noisy answers lower the measure, the more the
-    fewer there are, so that it tells the number of answers as well as the reasoning. As released
-    (see `ReasonerMeasure`), a noisy-OR with two different strengths has less than 1.
+    The noisy-OR with 3 or with 4 parameters counts, whichever predicts better. The truth is that of
+    judgements without noise: 1 for every noisy-OR. Noisy answers lower the measure, and the more so
+    the fewer they are: it reflects the number of answers as well as the reasoning. As released (see
+    `ReasonerMeasure`), a noisy-OR with two different strengths has less than 1.
     """
     what = "R2 of a noisy-OR, fitted without a task, in predicting that task"
     return ReasonerMeasure(
@@ -106,7 +106,7 @@ def reasoning_consistency(released: bool = False) -> ReasonerMeasure:
         scoring="pooled" if released else "by_cause",
         bounds=(-np.inf, 1.0),
         violator="mutation_sampler",
-        # The first moves the mutation sampler, the second the associative reasoner.
+        # The first parameter moves the mutation sampler, the second the associative reasoner.
         dial=Dial({"lambda": 1.0, "k": -1.0}, reach=2.0, steps=9),
     )
 
@@ -114,9 +114,9 @@ def reasoning_consistency(released: bool = False) -> ReasonerMeasure:
 def determinacy(released: bool = False) -> ReasonerMeasure:
     """Leak-adjusted determinacy: mean of the strengths m1 and m2 minus the leak b, from -1 to 1.
 
-    Of the noisy-OR, fitted by least squares, that predicts left-out tasks better: the one with a
-    strength for each cause or the one with a single strength. Of other reasoners the truth is that
-    of the noisy-OR closest to their judgements; see `ReasonerMeasure` for `released`.
+    The noisy-OR is fitted by least squares, with one strength for each cause or one for both,
+    whichever predicts left-out tasks better. For other reasoners the truth is that of the noisy-OR
+    closest to their judgements; see `ReasonerMeasure` for `released`.
     """
 
     def of_parameters(values: dict[str, Array]) -> Array:

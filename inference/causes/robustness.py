@@ -22,10 +22,10 @@ def robustness(
 ) -> pd.DataFrame:
     """Compare quantities between the levels of factors, everything else being equal.
 
-    For each pair of levels of a factor an agent's difference is the mean over the units that are
-    alike in all other factors; agents without a unit at either level are counted, not filled in.
-    So that quantities can be set against each other, the size of a difference is told in units of
-    the quantity's standard deviation over all units.
+    For each pair of levels of a factor, an agent's difference is the mean over the units that are
+    alike in all other factors. Agents without a unit at either level are counted, not filled in. To
+    compare quantities with each other, the size of a difference is given in standard deviations of
+    the quantity over all units.
 
     Parameters
     ----------
@@ -34,9 +34,9 @@ def robustness(
     quantities
         Columns that are compared, such as measures and parameters.
     factors
-        Columns that tell conditions apart, such as content and prompt.
+        Columns that name conditions, such as content and prompt.
     agent
-        Column that tells agents apart.
+        Column that names agents.
 
     Returns
     -------

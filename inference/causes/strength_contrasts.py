@@ -28,9 +28,9 @@ from knownminds.inference.session_measure import SessionMeasure, SessionRows, me
 def power_weight(rows: SessionRows) -> Array:
     """Where answers lie between the contrast (0) and causal power (1).
 
-    The slope of the line through the origin of (answer - contrast) on (power - contrast), over the
-    tables of a session in which the two differ, as shares of 1. Noise that is cut off at the ends
-    of the scale pulls it a little.
+    It is the slope of the line through the origin of (answer - contrast) on (power - contrast), as
+    shares of 1, over the tables of a session in which the two differ. Noise that is cut off at the
+    ends of the scale pulls it a little.
     """
     columns = dict(rows.columns)
     contrast = judged_contrast(columns)
@@ -51,9 +51,10 @@ def power_weight(rows: SessionRows) -> Array:
 def frequency_illusion(rows: SessionRows) -> Array:
     """How much answers rise with how common the effect is, where the cause makes no difference.
 
-    Over the tables of a session whose contrast is 0: the slope of the answers, as shares of 1, on
-    the share of cases with the effect (of those without it, where prevention is asked about), each
-    less its mean among the tables of its kind. Who goes by contrast or power has 0.
+    It is a slope over the tables of a session whose contrast is 0: of the answers, as shares of 1,
+    on the share of cases with the effect (or without it, if the question is about prevention). Both
+    have their mean among the tables of their kind subtracted. Judges that go by contrast or power
+    have 0.
     """
     a, b, c, d = (rows[name] for name in COUNTS)
     prevents = rows["kind"] == PREVENT

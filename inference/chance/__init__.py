@@ -1,4 +1,4 @@
 """Revealed and stated beliefs about games of chance: distances, biases, fits.
 
-Imported through `knownminds.inference`; itself imports the core of this floor and fits.
+Users import it through `knownminds.inference`. It imports the core of this floor and fits.
 """

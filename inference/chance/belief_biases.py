@@ -23,8 +23,8 @@ from .revealed_belief import Belief, RevealedBeliefs
 
 Ends = tuple[float, float, float]  # a value and the ends of its interval
 
-EVEN = 1e-9  # by which probabilities may differ that count as the same
-FEWEST = 2  # contexts that an interval over contexts needs
+EVEN = 1e-9  # probabilities that differ by less count as the same
+FEWEST = 2  # an interval over contexts needs so many
 COLUMNS = [
     "scenario", "mark", "value", "low", "high", "least", "most", "log_odds", "log_odds_low",
     "log_odds_high", "contexts", "reason", "freedom",
@@ -32,28 +32,28 @@ COLUMNS = [
 
 
 def belief_biases(beliefs: RevealedBeliefs) -> pd.DataFrame:
-    """Compute how much more the marked outcomes are believed to have than they have.
+    """Compute how much more probable marked outcomes are believed to be than they are.
 
-    As a difference: in each context in which some of the outcomes that can come have the mark and
-    some have not, their share in the belief minus their true share. As a parameter: the bias of
-    the belief sampler that is nearest to all beliefs of the scenario.
+    There are two readings. As a difference: in each context in which some of the possible outcomes
+    have the mark and some do not, their share in the belief minus their true share. As a parameter:
+    the bias of the belief sampler that is nearest to all beliefs of the scenario.
 
-    Intervals of differences are Student's over contexts; those of parameters are of the scatter
-    between contexts (White 1982), with Student's t for C - K degrees of freedom, C contexts and K
-    parameters, or one less than there are contexts with the mark if these are fewer. For top-k
-    tables their ends are those of the least and of the largest values that are possible, so that
-    they hold both kinds of ignorance. Flagged contexts are left out.
+    Intervals of differences are Student's over contexts. Those of parameters use the scatter
+    between contexts (White 1982) and Student's t. Its degrees of freedom are C - K for C contexts
+    and K parameters, or one less than the number of contexts with the mark if that is smaller. For
+    top-k tables the ends are those of the least and of the largest possible values, so that they
+    include both kinds of ignorance. Flagged contexts are left out.
 
     Returns
     -------
     pandas.DataFrame
-        One row per scenario and mark that some of its contexts have: value, the mean over contexts
-        of what the marked outcomes are believed to have more than they have in truth, the published
-        reading (temperature and other biases count as well), with low and high; least and most,
-        its ends over all beliefs that are possible, which differ for top-k tables alone; log_odds,
-        the bias as a parameter, with log_odds_low and log_odds_high, and reason, why there is none
-        ("" where there is); contexts, how many have outcomes with the mark and without; and
-        freedom, the degrees of freedom of the interval of value.
+        One row per scenario and mark that some of its contexts have. value is the published
+        reading: the mean over contexts of the believed less the true share of marked outcomes
+        (temperature and other biases count as well), with low and high. least and most are its ends
+        over all possible beliefs, which differ only for top-k tables. log_odds is the bias as a
+        parameter, with log_odds_low and log_odds_high; reason says why it is missing, or is "".
+        contexts counts those that have outcomes with and without the mark. freedom is the degrees
+        of freedom of the interval of value.
     """
     if any(np.isnan(belief.truth).any() for belief in beliefs):
         raise ValueError(
@@ -99,19 +99,19 @@ def _differences(beliefs: Sequence[Belief], mark: int) -> Array:
 
 
 def _log_odds(table: BeliefTable, belief: Array, mark: str, contexts: int) -> tuple[Ends, str]:
-    """Return the bias of the nearest sampler with its interval, or why there is none.
+    """Return the bias of the nearest sampler with its interval, or the reason why it has none.
 
     Parameters
     ----------
     belief
-        What is taken to be believed, normalised over what can come, [R].
+        The normalised belief over the possible outcomes, [R].
     contexts
-        How many have outcomes with the mark and without.
+        How many contexts have outcomes with the mark and without.
     """
     at = 1 + MARKS.index(mark)
     rest = np.delete(np.arange(len(table.gram)), at)
     parts = (table.gram, table.gram[np.ix_(rest, rest)])
-    # A bias shows if it is more than what temperature and the other biases make.
+    # A bias is identified if it does more than temperature and the other biases.
     if not np.subtract(*(np.linalg.matrix_rank(part, tol=1e-8) for part in parts)) > 0:
         nothing = float("nan")
         reason = "in these contexts it cannot be distinguished from temperature and other biases"
@@ -133,7 +133,7 @@ def _log_odds(table: BeliefTable, belief: Array, mark: str, contexts: int) -> tu
 
 
 def _splits(marked: Array | np.ndarray, truth: Array) -> bool:
-    """Tell whether some outcomes that can come have the mark and some have not."""
+    """Say whether some possible outcomes have the mark and some do not."""
     possible = truth > 0
     return bool(marked[possible].any() and not marked[possible].all())
 
@@ -143,7 +143,7 @@ def _ends(samples: Array) -> tuple[float, float]:
     tests = t_tests(samples)
     if samples.shape[1] < FEWEST:
         return float("nan"), float("nan")
-    # Values that do not differ have an interval without width.
+    # Equal values have an interval without width.
     flat = np.nanmax(samples, axis=1) - np.nanmin(samples, axis=1) <= EVEN
     low = tests.mean[1] if flat[1] else tests.low[1]
     high = tests.mean[2] if flat[2] else tests.high[2]
@@ -154,20 +154,20 @@ def _ends(samples: Array) -> tuple[float, float]:
 class BeliefBias(SimulatedMeasure):
     """How much more often the outcomes with a mark are said than they come, as a share.
 
-    Over the trials in which all outcomes are equally probable and some have the mark, the share of
-    those in which a marked one was said minus the share they should have. Who says each outcome
-    as often as it comes has none, and temperature makes none.
+    It counts trials in which all outcomes are equally probable and some have the mark. It is the
+    share of these in which a marked outcome was said, minus the share that there should be. An
+    agent that says each outcome as often as it comes has 0, and temperature does not change that.
 
-    How large it is in a sampler with a given bias hangs on how many outcomes there are, so its
-    truth is that of an experiment: by default the first of `environments`, with `settings`.
+    Its size in a sampler with a given bias depends on the number of outcomes, so its truth is that
+    of an experiment: by default the first of `environments`, with `settings`.
 
-    Its t test counts on some answers per subject: of 20 subjects with 7 answers each of which 1 in
-    12 should be marked, it rejects 6.8% without a bias; with 28 answers each, 5.2%.
+    Its t test needs some answers per subject. With 20 subjects, 7 answers each, and 1 in 12 to be
+    marked, it rejects 6.8% without a bias; with 28 answers each, 5.2%.
 
     Parameters
     ----------
     mark, called
-        One of `MARKS`, and what it marks.
+        One of `MARKS`, and a name for the outcomes with that mark.
     """
 
     mark: str
@@ -179,7 +179,7 @@ class BeliefBias(SimulatedMeasure):
         Raises
         ------
         ValueError
-            If it has no context that tells the outcomes with the mark from others.
+            If it has no context in which some outcomes have the mark and others do not.
         """
         if not isinstance(environment, BrokenOff) or environment.form == "stated":
             raise ValueError(
@@ -210,7 +210,7 @@ class BeliefBias(SimulatedMeasure):
         return Values.means(subject, said, len(names), reason)
 
     def reads(self, trials: Trials) -> NDArray[np.bool_]:
-        """Say which trials are in contexts where the mark could be separated, [rows]."""
+        """Say which trials are in contexts where only some outcomes have the mark, [rows]."""
         frame = trials.frame
         cell = frame["cell"].to_numpy(dtype=np.int64)
         counting = [c for c in np.unique(cell) if self._marked(context_of(int(c))) is not None]
@@ -218,7 +218,7 @@ class BeliefBias(SimulatedMeasure):
         return np.asarray(np.isin(cell, counting) & ~np.asarray(stated), dtype=bool)
 
     def _marked(self, context: Context) -> Array | None:
-        """Return which outcomes have the mark; None where the context does not count."""
+        """Return which outcomes have the mark; None if the context does not count."""
         p = context.chance.probabilities
         marked = context.marks[:, MARKS.index(self.mark)]
         if np.ptp(p) > EVEN or not _splits(marked, p):
@@ -233,7 +233,7 @@ OUTCOME_BIASES = tuple(
         name=f"{mark}_outcome_bias",
         summary=f"how much more often {called} is said than it comes",
         source="Mondal, Dolamic, Bovet, Cudré-Mauroux and Audiffren 2024, results 2 and 3",
-        # Where all outcomes can be equally probable and some of them have the mark.
+        # In these, all outcomes can be equally probable and some of them have the mark.
         environments=tuple(places.split()),
         settings={"n_faces": 12} if mark == "round" else {},
         bounds=(-1.0, 1.0),

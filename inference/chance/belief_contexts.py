@@ -1,4 +1,4 @@
-"""Revealed beliefs context by context: distances, what was excluded, and what a baseline has."""
+"""Revealed beliefs by context: distances, mass on excluded outcomes, comparison with a baseline."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "counts": counts.KINDS,
     "linked_coins": linked_coins.KINDS,
 }
-# What a context has in common with its baseline; everything else is absent there.
+# A context shares these columns with its baseline; everything else is absent in the baseline.
 SHARED: Mapping[str, tuple[str, ...]] = {
     "dice": ("dice", "faces"),
     "coins": ("coins", "face", "weight"),
@@ -36,16 +36,16 @@ SHARED: Mapping[str, tuple[str, ...]] = {
     "linked_coins": ("coins", "face", "weight", "correlation"),
 }
 ABSENT = -1
-REPLICATES = 400  # of samples from the truth
+REPLICATES = 400  # samples from the truth
 
 
 def values_of_context(context: str) -> dict[str, int]:
-    """Return the columns of a context by name, from what `context_name` made.
+    """Return the columns of a context by name, given the name that `context_name` made.
 
     Raises
     ------
     ValueError
-        If it is no such name.
+        If it is not the name of a context.
     """
     try:
         pairs = [part.rsplit(" ", 1) for part in context.split(", ")]
@@ -63,7 +63,7 @@ def kind_of(scenario: str, context: str) -> str:
 
 
 def baseline_of(scenario: str, context: str) -> str:
-    """Return the name of the context in which nothing went before and nothing is known."""
+    """Return the name of the context without an earlier draw and without known facts."""
     values = values_of_context(context)
     plain = {name: ABSENT for name in values} | {"kind": 0}
     plain |= {name: values[name] for name in SHARED[scenario]}
@@ -76,16 +76,15 @@ def context_table(beliefs: RevealedBeliefs, *, seed: int = 0) -> pd.DataFrame:
     Parameters
     ----------
     seed
-        Of the samples from the truth.
+        Seed of the samples from the truth.
 
     Returns
     -------
     DataFrame
         Columns scenario, context, kind, draws, retained, flag; chebyshev, manhattan and kl_sum,
-        each with NAME_noise, what as many draws from the truth show on average (0 where nothing
-        was sampled); excluded, the share of the belief on outcomes that cannot come, and
-        excluded_outcomes, how many of these there are (NaN and 0 where all can come). Values are
-        NaN in flagged contexts.
+        each with NAME_noise, the mean distance of as many draws from the truth (0 where nothing was
+        sampled); excluded, the share of the belief on impossible outcomes, and excluded_outcomes,
+        their number (NaN and 0 where all are possible). Values are NaN in flagged contexts.
     """
     rows: list[dict[str, Any]] = []
     for belief in beliefs:
@@ -121,21 +120,21 @@ def _noise(truth: tuple[float, ...], n: int, seed: int) -> Array:
 
 
 def increases(table: pd.DataFrame, value: str, by: Sequence[str] = ()) -> pd.DataFrame:
-    """Return how much more a value is in each context than in its baseline.
+    """Return how much larger a value is in each context than in its baseline.
 
     Parameters
     ----------
     table
         Rows with scenario, context, kind and the value, as `context_table` makes them.
     value
-        Its column.
+        The column of the value.
     by
         Columns within which baselines are looked up, such as that of the participant.
 
     Returns
     -------
     DataFrame
-        The rows of contexts that are no baseline, with the columns baseline (its name),
+        The rows of contexts that are not baselines, with the columns baseline (its name),
         baseline_value and increase; NaN where either has no value or the baseline has no question.
     """
     keys = [*by, "scenario"]
@@ -148,7 +147,7 @@ def increases(table: pd.DataFrame, value: str, by: Sequence[str] = ()) -> pd.Dat
     return result.assign(increase=result[value] - result["baseline_value"])
 
 
-# Between which bounds values of contexts lie, for intervals of their means that stay within them.
+# Values of contexts lie between these bounds, and so do intervals of their means.
 BOUNDS = {
     "chebyshev": (0.0, 1.0),
     "manhattan": (0.0, 2.0),
@@ -167,7 +166,7 @@ MEANS = ("value", "low", "high", "n", "standard_error", "freedom")
 def context_means(rows: pd.DataFrame, value: str, keys: Sequence[str]) -> pd.DataFrame:
     """Return the mean of a column over the contexts of each group, with its t interval.
 
-    Of values that are all the same the interval is the mean itself.
+    If all values are equal, the interval is the mean itself.
 
     Returns
     -------

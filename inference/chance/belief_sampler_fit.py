@@ -22,12 +22,12 @@ from .open_beliefs import OpenBeliefs
 from .revealed_belief import Belief, Booleans, Integers, RevealedBeliefs, wilson
 
 MOST_STEPS = 500
-ARRIVED = 1e-13  # of the objective, which a step still promises
+ARRIVED = 1e-13  # a search has arrived if a further step promises to gain less
 LONGEST_STEP = 1.0
 MOST_HALVINGS = 40
 BISECTIONS = 60
 
-# What a sampler has besides its leak, which the rest does not hang on.
+# The parameters of a sampler besides its leak, which does not affect the others.
 SAMPLER = Parameters(*list(BeliefSampler.parameters)[: 1 + len(MARKS)])
 
 
@@ -37,8 +37,8 @@ class TableFit(NamedTuple):
     Parameters
     ----------
     z : the free parameters on the unconstrained scale, [K]
-    value : of the objective
-    information, scatter : and the sum over contexts of squared scores, [K, K]
+    value : the value of the objective
+    information, scatter : the information, and the sum over contexts of squared scores, [K, K]
     promise : by how much a further step would raise the objective
     """
 
@@ -51,17 +51,17 @@ class TableFit(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BeliefTable:
-    """R outcomes that can come, in C contexts, and what an agent believes of them.
+    """R possible outcomes, in C contexts, and an agent's beliefs about them.
 
     Parameters
     ----------
     features : Logarithms of the true probabilities, and the marks of `broken_off.MARKS`, [R, 7].
     edges : Where each context begins, and the end, [C + 1].
-    weight : Counts, or probabilities before normalising, [R]; for top-k tables what is certain.
-    high : The most that can lie on each outcome, [R].
-    missing : What could not be placed, by context, [C].
+    weight : Counts, or probabilities before normalising, [R]; for top-k tables the certain part.
+    high : The largest probability that each outcome can have, [R].
+    missing : The probability that could not be placed, by context, [C].
     counted : Whether the weights of a context are counts, [C].
-    units : What could not be placed, one by one: mass, and the rows on which it may lie.
+    units : The unplaced probability in parts: mass, and the rows on which it may lie.
     """
 
     features: Array
@@ -74,7 +74,7 @@ class BeliefTable:
 
     @classmethod
     def of(cls, beliefs: Sequence[Belief]) -> BeliefTable:
-        """Lay out beliefs without the outcomes that cannot come."""
+        """Lay out beliefs without the impossible outcomes."""
         features, weight, high = [np.zeros((0, len(SAMPLER)))], [np.zeros(0)], [np.zeros(0)]
         units: list[tuple[float, tuple[int, ...]]] = []
         edges, missing = [0], []
@@ -108,12 +108,12 @@ class BeliefTable:
 
     @cached_property
     def times(self) -> Array:
-        """How much the context of each outcome weighs: the number of its draws, or 1, [R]."""
+        """The weight of each outcome's context: the number of its draws, or 1, [R]."""
         return np.where(self.counted, self.sums(self.weight), 1.0)[self.context]
 
     @cached_property
     def gram(self) -> Array:
-        """Sums of products of the features less their means in each context, [7, 7]."""
+        """Sums of products of the features, less their means in each context, [7, 7]."""
         sizes = np.diff(self.edges)
         centred = self.features - (self.sums(self.features) / sizes[:, None])[self.context]
         products: Array = centred.T @ centred
@@ -121,15 +121,15 @@ class BeliefTable:
 
     @cached_property
     def free(self) -> Integers:
-        """Positions of the parameters that the contexts can tell, [K].
+        """Positions of the parameters that the contexts identify, [K].
 
-        What is the same for all outcomes of each context is not identified; nor what others make
-        up.
+        A feature that is the same for all outcomes of each context is not identified; nor is one
+        that follows from the others.
 
         Raises
         ------
         ValueError
-            If there are none.
+            If no parameter is identified.
         """
         chosen: list[int] = []
         for k in range(len(SAMPLER)) if len(self.context) else ():
@@ -146,7 +146,7 @@ class BeliefTable:
 
     @property
     def spare(self) -> float:
-        """C / (C - K) for C contexts and K parameters; NaN where there are too few."""
+        """C / (C - K) for C contexts and K parameters; NaN if there are too few contexts."""
         contexts, k = len(self.edges) - 1, len(self.free)
         return contexts / (contexts - k) if contexts > k else float("nan")
 
@@ -161,9 +161,9 @@ class BeliefTable:
         return added
 
     def sampler(self, z: Array) -> tuple[Array, Array]:
-        """Return a sampler's shares [R], and the slopes of their logarithms by z, [R, K].
+        """Return a sampler's shares [R], and the slopes of their logarithms in z, [R, K].
 
-        What is not free stands at the temperature 1, without bias.
+        Parameters that are not free have the temperature 1 and no bias.
         """
         full = np.zeros(len(SAMPLER))
         full[self.free] = z
@@ -178,10 +178,10 @@ class BeliefTable:
     def nearest(self, shares: Array) -> Array:
         """Return the normalised beliefs within the bounds that are nearest to shares, by KL, [R].
 
-        What is missing raises the outcomes that lag behind the shares, all of a context to the
-        same level of belief / share; the rest of it, if any, lies on no outcome. The level is the
-        highest at which no more is placed than is missing, and no outcome has more than the
-        nearest belief would give it.
+        The missing mass raises the outcomes that lag behind the shares, all of a context to the
+        same level of belief / share; any rest lies on no outcome. The level is the highest one at
+        which no more is placed than is missing, and no outcome gets more than the nearest belief
+        would give it.
         """
         shares = np.maximum(shares, 1e-300)
         is_open = ~self.counted & (self.missing > 0)
@@ -208,7 +208,7 @@ class BeliefTable:
         Parameters
         ----------
         belief
-            Normalised, [R]; the nearest one that the table allows, if None.
+            A normalised belief, [R]; if None, the nearest one that the table allows.
         """
         k = len(self.free)
         reach = (REACH * SAMPLER.sd)[self.free]
@@ -248,8 +248,8 @@ class BeliefTable:
 
         Returns
         -------
-        Its value on the unconstrained scale, its variance by the scatter between contexts (White
-        1982), and its slopes by the belief, [R].
+        The value on the unconstrained scale, its variance by the scatter between contexts (White
+        1982), and its slopes in the belief, [R].
         """
         fit = self.fit(belief)
         inverse = np.linalg.pinv(fit.information, hermitian=True)
@@ -274,16 +274,16 @@ class BeliefSamplerFit(Result):
     Parameters
     ----------
     fit : Estimates of the agent, the only subject, with their covariance and status. The
-        log-likelihood is that of the counts; of distributions it is minus the sum of divergences
-        KL(belief | model), over contexts, so that 0 is a perfect fit.
-    fixed : Parameters that no context could tell, with the value at which they stand.
+        log-likelihood is that of the counts; for distributions it is minus the sum of divergences
+        KL(belief | model) over contexts, so that 0 is a perfect fit.
+    fixed : Parameters that no context identifies, with their fixed values.
     least, most : The estimates' ends over all beliefs that top-k tables allow, [K]; the estimates
-        themselves where nothing is open, infinite where the search met no end.
-    more : elsewhere, the share of what is said that is no outcome, mean over contexts; for sampled
-        beliefs of all draws together, with Wilson's interval (elsewhere_low, elsewhere_high),
-        bounds where probability could not be placed; leak, the share of the retained mass on
-        outcomes that cannot come, mean over the contexts that have any (these outcomes have no
-        part in the parameters); contexts; and flagged, how many contexts were left out.
+        themselves if nothing is open, infinite if the search met no end.
+    more : elsewhere, the mean share over contexts of answers that are no outcome; for sampled
+        beliefs the share over all draws, with Wilson's interval (elsewhere_low, elsewhere_high);
+        bounds where probability could not be placed; leak, the mean share of the retained mass on
+        impossible outcomes, over the contexts that have any (these outcomes do not affect the
+        parameters); contexts; and flagged, how many contexts were left out.
     """
 
     fit: PointFit
@@ -303,29 +303,30 @@ class BeliefSamplerFit(Result):
 def fit_belief_sampler(beliefs: RevealedBeliefs, subject: str = "") -> BeliefSamplerFit:
     """Fit temperature and biases to the revealed beliefs of an agent.
 
-    log q(o) = log p(o) / T + sum of the biases of what marks o - const. Exact distributions are
-    fitted by cross-entropy, each context weighing the same; counts by their multinomial
-    likelihood; top-k tables as interval-censored: the divergence from the model is that of the
-    nearest belief within the bounds, whose missing mass lies as the model has it where it can.
-    The objective is concave in 1/T and the biases, so there is one maximum, which Fisher scoring
-    with exact derivatives finds. All parameters are estimated that the contexts can tell.
+    log q(o) = log p(o) / T + sum of the biases of the marks of o - const. Exact distributions are
+    fitted by cross-entropy, with the same weight for each context. Counts are fitted by their
+    multinomial likelihood. Top-k tables are interval-censored: the divergence from the model is
+    that of the nearest belief within the bounds, whose missing mass lies as in the model as far as
+    it can. The objective is concave in 1/T and the biases, so there is one maximum; Fisher scoring
+    with exact derivatives finds it. All identified parameters are estimated.
 
     Parameters
     ----------
     beliefs
-        They need a truth; flagged contexts are left out.
+        Beliefs with a truth; flagged contexts are left out.
     subject
         Name of the agent.
 
     Notes
     -----
-    Where missing mass is large, several parameters fit top-k tables alike, and the estimate is the
-    first of these that the search meets on its way from the truth (T = 1, no biases), so it may
-    be too small. `least` and `most` are the ends of the estimate over all beliefs that the tables
-    allow, whether a sampler has them or not. Covariances do not tell of what is open.
+    If much mass is missing, several parameters fit top-k tables equally well. The estimate is then
+    the first of these on the way of the search from the truth (T = 1, no biases), so it may be too
+    small. `least` and `most` are the ends of the estimate over all beliefs that the tables allow,
+    whether a sampler can have them or not. Covariances do not include this uncertainty.
 
-    Covariances of counts are the inverse information; of distributions, which have no sampling
-    error, those of the scatter between contexts (White 1982): about 0 if the model holds exactly.
+    Covariances of counts are the inverse information. Distributions have no sampling error; their
+    covariances come from the scatter between contexts (White 1982): about 0 if the model holds
+    exactly.
     """
     if any(np.isnan(belief.truth).any() for belief in beliefs):
         raise ValueError(
@@ -341,7 +342,7 @@ def fit_belief_sampler(beliefs: RevealedBeliefs, subject: str = "") -> BeliefSam
     covariance = inverted(result.information[None])
     if not table.counted.all():
         covariance = covariance @ (result.scatter * table.spare) @ covariance
-    # Flatness is judged by what the data would say as draws.
+    # Flatness is judged as if the weights were numbers of draws.
     promise = np.array([result.promise])
     optimum = Optimum(z, value, result.information[None], covariance, promise)
     status, message = statuses(estimated, "mle", optimum, contexts)
@@ -376,7 +377,7 @@ def fit_belief_sampler(beliefs: RevealedBeliefs, subject: str = "") -> BeliefSam
 
 
 def _elsewhere(kept: Sequence[Belief]) -> tuple[float, float, float]:
-    """Return the share of what is said that is no outcome, with its ends."""
+    """Return the share of answers that are no outcome, with its ends."""
     share = 1.0 - np.array([(b.retained, *b.retained_ends) for b in kept])
     draws = np.array([belief.draws for belief in kept], dtype=float)
     if not draws.all():

@@ -16,10 +16,10 @@ from knownminds.environments.later import pandas as pd
 from .open_beliefs import OpenBeliefs, Reading, set_bounds
 from .revealed_belief import CONFIDENCE, RevealedBeliefs, Unplaced
 
-FLOOR = 1e-6  # added to each probability where logarithms are taken
+FLOOR = 1e-6  # added to each probability before taking logarithms
 REPLICATES = 2000
-CLIMBS = 5  # corners from which a search for the largest value starts
-MET = 1e-9  # a sum of deviations that counts as none
+CLIMBS = 5  # a search for the largest value starts from so many corners
+MET = 1e-9  # a smaller sum of deviations counts as none
 MEASURES_OF_DISTANCE = (
     "chebyshev",
     "manhattan",
@@ -45,8 +45,9 @@ def floored(probabilities: Array) -> Array:
 def kullback_leibler(one: Array, other: Array) -> Array:
     """Return sum p log(p / q) over the last axis, in nats, of floored distributions.
 
-    (Kullback and Leibler 1951.) The floor is added to all probabilities of both, which are
-    normalised again: the divergence stays finite where a probability is 0, and at least 0.
+    See Kullback and Leibler 1951. The floor is added to all probabilities of both, which are
+    normalised again. So the divergence stays finite where a probability is 0, and it is never below
+    0.
     """
     p, q = floored(one), floored(other)
     values: Array = np.maximum((p * np.log(p / q)).sum(axis=-1), 0.0)
@@ -79,20 +80,19 @@ def distribution_distances(
 ) -> pd.DataFrame:
     """Compute all distances between revealed beliefs and the truth, with intervals.
 
-    Beliefs are normalised over the outcomes, and the mass that this hides stands beside them.
+    Beliefs are normalised over the outcomes; the mass that this hides is returned besides.
 
-    Top-k tables: the least and the largest value over all ways in which the missing probability
-    can lie on the outcomes or on something else. The distances are convex in the normalised
-    belief, and what can be believed is a convex set; so the largest value is at one of its
-    corners, of which those are tried that lie farthest out for each outcome and for sets of them,
-    and the least is that of a convex program (for entropy the other way round). The least is
-    never too large.
+    Top-k tables have the least and the largest value over all ways in which the missing probability
+    can lie on the outcomes or on something else. The possible normalised beliefs are a convex set,
+    and the distances are convex. So the largest value is at a corner of the set. The corners that
+    are tried lie farthest out for each outcome, and for sets of outcomes. The least value comes
+    from a convex program, and is never too large. (For entropy the two are exchanged.)
 
-    Sampled counts: distances grow by sampling error alone, and 2 v - v* at the quantiles of the
-    multinomial bootstrap takes that away again (Davison and Hinkley 1997, section 5.2), but knows
-    nothing of outcomes that never came; so the interval reaches from the lower of its end and that
-    of the Dirichlet posterior with the prior 1 / k (Perks 1947) to the higher one. It begins at 0
-    where a belief that is the truth would show as much in 5% of samples.
+    Sampling error alone makes distances of sampled counts larger. The interval therefore has the
+    ends 2 v - v* at the quantiles of the multinomial bootstrap (Davison and Hinkley 1997, section
+    5.2). The bootstrap does not include outcomes that never came, so the interval also covers that
+    of the Dirichlet posterior with the prior 1 / k (Perks 1947). It begins at 0 if a belief equal
+    to the truth would show such a value in 5% of samples.
 
     Parameters
     ----------
@@ -102,12 +102,12 @@ def distribution_distances(
     Returns
     -------
     pandas.DataFrame
-        One row per context and measure, of which the retained mass is one: scenario, context,
-        source, measure, value with low and high (95%; NaN where the context is flagged, or its
-        truth is not known, which entropy does not need), noise (what the measure would show on
-        average if the belief were the truth: 0 but for sampled beliefs, whose distances are too
-        large by chance) and flag. The interval is a single point for exact beliefs, all that is
-        possible for top-k tables, and that of the bootstrap for sampled ones.
+        One row per context and measure; the retained mass is one of the measures. The columns are
+        scenario, context, source, measure; value with low and high (95%; NaN if the context is
+        flagged, or if its truth is unknown, except for entropy); noise, the mean of the measure if
+        the belief were the truth (0 except for sampled beliefs, whose distances are too large by
+        chance); and flag. The interval is a single point for exact beliefs, the range of all
+        possible values for top-k tables, and that of the bootstrap for sampled beliefs.
     """
     names = (*MEASURES_OF_DISTANCE, "retained")
     numbers = np.full((len(beliefs), len(names), 4), np.nan)  # value, low, high and noise
@@ -154,11 +154,12 @@ def _sampled(
         return low, high, noise
     belief = counts / n
     value = _stacked(truth, belief)
-    # How many draws are outcomes at all says nothing of how they are spread: n is held.
+    # The number of draws that are outcomes tells nothing about their spread, so n is fixed.
     again = _stacked(truth, rng.multinomial(n, belief, size=replicates) / n)
-    # One draw's worth of prior in all (Perks 1947), so that what never came is not impossible.
+    # The prior weighs as much as one draw (Perks 1947), so that missing outcomes are not
+    # impossible.
     after = _stacked(truth, rng.dirichlet(counts + 1.0 / k, size=replicates))
-    # The largest value is that of a belief in one outcome alone; of entropy, of an even one.
+    # The largest value is that of a belief in one outcome alone; for entropy, of an even belief.
     most = _stacked(truth, np.eye(k)).max(axis=1)
     most[-1] = np.log(k)
     tails = [0.5 - CONFIDENCE / 2, 0.5 + CONFIDENCE / 2]
@@ -178,7 +179,7 @@ def _sampled(
 def _bounds(
     certain: Array, unplaced: Sequence[Unplaced], truth: Array
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the least and the largest value over all that can be believed."""
+    """Return the least and the largest value over all possible beliefs."""
     units = [(mass, rows) for mass, rows in unplaced if mass > 0]
     allowed = OpenBeliefs(certain, np.zeros(len(certain), dtype=np.int64), tuple(units))
     even = np.full(len(certain), 1.0 / len(certain))
@@ -193,7 +194,7 @@ def _bounds(
     if not known:
         return low, high
     high["manhattan"] = float(tried["manhattan"].max())
-    # The largest deviation of a single outcome is known in closed form.
+    # The largest deviation of a single outcome has a closed form.
     shares = set_bounds(certain, units, np.eye(len(certain)))
     high["chebyshev"] = float(np.abs(np.array(shares) - truth).max())
     for name, largest in (("chebyshev", True), ("manhattan", False)):
@@ -205,23 +206,23 @@ def _bounds(
     ):
         objective = _Divergence(floored(truth), weights)
         high[name] = _most(allowed, objective, corners, tried[name])
-        # Where the truth itself can be believed there is none.
+        # If the truth itself is a possible belief, the least distance is 0.
         met = low["manhattan"] <= MET
         low[name] = 0.0 if met else max(allowed.least(objective), 0.0)
     return low, high
 
 
 def _most(allowed: OpenBeliefs, convex: Reading, corners: Array, values: Array) -> float:
-    """Return the largest value of a convex function to which a search climbs from corners."""
+    """Return the largest value of a convex function that a search reaches from corners."""
     starts = corners[np.argsort(-values)[:CLIMBS]]
     return max(allowed.extreme(convex, start, 1.0)[1] for start in starts)
 
 
 def _corners(allowed: OpenBeliefs, centre: Array) -> Array:
-    """Return corners of what can be believed, [corners, outcomes], far from the centre in turn.
+    """Return corners of the possible beliefs, [corners, outcomes], each far from the centre.
 
-    For each outcome, and for all outcomes that are as far above the centre as one: those with the
-    largest and the least share of it.
+    The corners have the largest and the least share of an outcome, or of all outcomes that are at
+    least as far above the centre as one of them.
     """
     n = len(centre)
     order = np.argsort(allowed.certain - centre * max(allowed.certain.sum(), MET))
@@ -255,15 +256,15 @@ class _Divergence:
 def _least_deviation(
     certain: Array, units: Sequence[tuple[float, Sequence[int]]], truth: Array, *, largest: bool
 ) -> float:
-    """Return the least max |p - q| or the least sum |p - q|: a linear program.
+    """Return the least max |p - q| or the least sum |p - q|, by a linear program.
 
-    A belief before normalising is r = certain + sum_u mass_u x_u; x_u >= 0 spreads a unit over
-    its outcomes and sums to 1 at most. With t = 1 / sum r and y = t x the normalised belief q = t r
-    is linear in (t, y), under linear constraints (Charnes and Cooper 1962).
+    A belief before normalising is r = certain + sum_u mass_u x_u, where x_u >= 0 spreads a unit
+    over its outcomes and sums to at most 1. With t = 1 / sum r and y = t x, the normalised belief q
+    = t r is linear in (t, y), under linear constraints (Charnes and Cooper 1962).
     """
     n, m = len(certain), 1 + sum(len(rows) for _, rows in units)
     belief = np.zeros((n, m))  # q = belief @ (t, y)
-    limits = np.zeros((len(units), m))  # each unit's y sums to t at most
+    limits = np.zeros((len(units), m))  # the y of each unit sum to at most t
     belief[:, 0], limits[:, 0] = certain, -1.0
     column = 1
     for u, (mass, rows) in enumerate(units):
@@ -299,8 +300,8 @@ def stated_errors(beliefs: RevealedBeliefs, correct: Sequence[str]) -> pd.DataFr
     -------
     pandas.DataFrame
         One row per question: context, value, low and high. Letters are normalised; flagged
-        questions have no value. Intervals: a point for exact ones, all that is possible for top-k
-        tables, Wilson's for sampled ones.
+        questions have no value. The interval is a point for exact probabilities, the range of
+        possible values for top-k tables, and Wilson's for sampled ones.
     """
     if len(correct) != len(beliefs):
         raise ValueError(

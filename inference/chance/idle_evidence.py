@@ -1,4 +1,4 @@
-"""How far evidence that should not matter moves what is believed, as a signed effect."""
+"""How far irrelevant evidence moves beliefs, as a signed effect."""
 
 from __future__ import annotations
 
@@ -26,28 +26,29 @@ from .belief_contexts import (
 )
 from .revealed_belief import RevealedBeliefs
 
-# Which contexts tell something that has no influence, and what it is called.
+# These contexts tell something that has no influence; the name says what.
 IDLE: Mapping[str, str] = {"independent": "earlier outcome", "aside": "idle fact"}
 PLACES = {"aside": ("counts", "linked_coins"), "independent": ("counts",)}
 ABSENT = -1
 
 
 def belief_shifts(beliefs: RevealedBeliefs) -> pd.DataFrame:
-    """Compute how far evidence that should not matter moves beliefs towards what it names.
+    """Compute how far irrelevant evidence moves beliefs towards the outcome that it names.
 
     Evidence is an earlier outcome that has no influence (kind "independent"; of several, the last
     one), or a fact that names a number ("aside"). The shift is the share of the named outcome with
-    the evidence minus its share in the context that lacks it alone: above 0 towards what is named,
-    below 0 away from it. An agent that is not moved has 0, whatever else it believes. Flagged
-    contexts, and those whose baseline has no question or is flagged, are left out.
+    the evidence minus its share in the context that lacks only the evidence. It is above 0 for a
+    move towards the named outcome, and below 0 for a move away from it. An agent that is not moved
+    has 0, whatever else it believes. Flagged contexts are left out, and so are contexts whose
+    baseline has no question or is flagged.
 
     Returns
     -------
     DataFrame
         One row per context with such evidence: scenario, evidence ("earlier outcome" or "idle
         fact"), context, baseline, outcome, its share with the evidence (belief) and without
-        (baseline_belief), value, and its 95% interval: Newcombe's for sampled beliefs, all that is
-        possible for top-k tables, a point for exact ones.
+        (baseline_belief), value, and its 95% interval. The interval is Newcombe's for sampled
+        beliefs, the range of possible values for top-k tables, and a point for exact beliefs.
     """
     by_name = {(belief.scenario, belief.name): belief for belief in beliefs}
     rows = []
@@ -92,8 +93,8 @@ def belief_shifts(beliefs: RevealedBeliefs) -> pd.DataFrame:
 def mean_shifts(shifts: pd.DataFrame) -> pd.DataFrame:
     """Return the mean of `belief_shifts` by scenario and evidence.
 
-    Contexts with the same baseline share its error, so that the 95% interval is Student's over the
-    means of such groups; NaN for fewer than two of these.
+    Contexts with the same baseline share its error. So the 95% interval is Student's over the means
+    of groups with the same baseline; NaN for fewer than two groups.
 
     Returns
     -------
@@ -111,7 +112,7 @@ _COLUMNS = [
     "scenario", "evidence", "context", "baseline", "outcome", "belief", "baseline_belief", "value",
     "low", "high",
 ]  # fmt: skip
-# The numbers of the kinds of contexts in trials.
+# The numbers of these kinds of contexts in trials.
 _CODES: Mapping[str, Mapping[str, int]] = {
     name: {kind: code for code, kind in enumerate(KINDS[name])} for name in PLACES["aside"]
 }
@@ -119,20 +120,21 @@ _CODES: Mapping[str, Mapping[str, int]] = {
 
 @dataclass(eq=False, kw_only=True)
 class IdlePull(SimulatedMeasure):
-    """How much more often an outcome is said once evidence that should not matter has named it.
+    """How much more often an outcome is said after irrelevant evidence has named it.
 
-    Over the contexts with such evidence, the share of answers that say what it names minus the
-    share of the same outcome in the context that lacks the evidence alone: above 0 towards what is
-    named, below 0 away from it. Who is not moved has 0, whatever else is believed.
+    Over the contexts with such evidence, it is the share of answers that say the named outcome,
+    minus the share of the same outcome in the context that lacks only the evidence. It is above 0
+    for a move towards the named outcome, and below 0 for a move away. An agent that is not moved
+    has 0, whatever else it believes.
 
-    How large it is in an agent with a given bias hangs on the contexts, so its truth is that of an
-    experiment: by default `counts` as it is shipped; `in_place` takes another.
+    Its size in an agent with a given bias depends on the contexts, so its truth is that of an
+    experiment: by default `counts` as it ships; `in_place` takes another.
 
     Parameters
     ----------
     kind
-        "aside": a fact names a number. "independent": the last of several earlier counts, which
-        the text says to have no influence.
+        "aside": a fact names a number. "independent": the last of several earlier counts, of which
+        the text says that they have no influence.
     """
 
     kind: str
@@ -143,7 +145,7 @@ class IdlePull(SimulatedMeasure):
         Raises
         ------
         ValueError
-            If it has no context with such evidence beside the same one without.
+            If it has no context with such evidence together with the same context without it.
         """
         kinds = environment.settings.get("kinds", ())
         form = environment.settings.get("form")
@@ -189,7 +191,7 @@ class IdlePull(SimulatedMeasure):
         return Values.of(value, "no answers with and without evidence that should not matter")
 
     def reads(self, trials: Trials) -> NDArray[np.bool_]:
-        """Say which trials have such evidence, or are what they are held against, [rows]."""
+        """Say which trials have such evidence, or are their baseline, [rows]."""
         frame, codes = trials.frame, _CODES[self.environments[0]]
         code = frame["kind"].to_numpy(dtype=float)
         mask = np.isin(code, [codes["single"], codes[self.kind]])
@@ -206,7 +208,7 @@ class IdlePull(SimulatedMeasure):
         return last
 
 
-@lru_cache  # one object each, by which curves of dials are kept
+@lru_cache  # one object each, since curves of dials are cached by object
 def _moved(measure: IdlePull, environment: str, violator: str) -> IdlePull:
     return replace(measure, environments=(environment,), violator=violator, environment=None)
 

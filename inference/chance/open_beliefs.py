@@ -1,4 +1,4 @@
-"""How far what tables of tokens leave open can move what is read off beliefs."""
+"""How much the open probability in tables of tokens can change what is read off beliefs."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from knownminds.agents.parameters import Array
 
 Integers = NDArray[np.int64]
 
-ROUNDS = 20  # of a search; each moves all that is open to where it counts most
-LEVELS = 60  # of the share that an outcome has to add to count
-STILL = 1e-9  # gain of a round that ends the search
-MOST_STEPS = 500  # of a descent between corners
+ROUNDS = 20  # rounds of a search; each moves all open probability to where it counts most
+LEVELS = 60  # levels of the share that an outcome must add to count
+STILL = 1e-9  # a search ends after a round that gains less
+MOST_STEPS = 500  # steps of a descent between corners
 HALVINGS = 30
 
 
-# What is read off a belief [R], and its slopes by the normalised share of each outcome, [R].
+# A reading takes a belief [R], and returns a value and its slopes in the normalised shares, [R].
 Reading = Callable[[Array], tuple[float, Array]]
 
 
 @dataclass(frozen=True, eq=False)
 class OpenBeliefs:
-    """All normalised beliefs that tables allow, of R outcomes in C contexts.
+    """All normalised beliefs that tables allow, over R outcomes in C contexts.
 
     Parameters
     ----------
-    certain : What certainly lies on each outcome, before normalising, [R].
+    certain : The certain probability of each outcome, before normalising, [R].
     context : Number of the context of each outcome, [R].
-    units : What could not be placed: how much, and on which outcomes (as rows) it may lie, if on
-        any.
+    units : The probability that could not be placed: how much, and the outcomes (as rows) on which
+        it may lie, if any.
     """
 
     certain: Array
@@ -42,8 +42,8 @@ class OpenBeliefs:
     def largest(self, slopes: Array) -> Array:
         """Return the belief with the largest slopes @ belief in each context, [R].
 
-        A unit counts where its best outcome is above the mean that it would join, and lies there;
-        or it lies on no outcome (Dinkelbach 1967).
+        A unit lies on its best outcome if that is above the mean that it would join; otherwise it
+        lies on no outcome (Dinkelbach 1967).
         """
         n = int(self.context.max(initial=-1)) + 1
         best = np.array([rows[int(np.argmax(slopes[list(rows)]))] for _, rows in self.units])
@@ -67,16 +67,16 @@ class OpenBeliefs:
         return np.nan_to_num(share)
 
     def least(self, convex: Reading) -> float:
-        """Return a lower bound of a convex function that its least value meets but for 1e-9.
+        """Return a lower bound of a convex function, within 1e-9 of its least value.
 
-        Pairwise steps of Frank and Wolfe (1956; Lacoste-Julien and Jaggi 2015) between corners,
-        and the value less the duality gap: whatever the search did, it is no larger than the
-        least.
+        The search takes pairwise steps of Frank and Wolfe (1956; Lacoste-Julien and Jaggi 2015)
+        between corners. The bound is the value less the duality gap. So it is never larger than the
+        least value, however well the search went.
 
         Parameters
         ----------
         convex
-            Takes a belief [R], and gives value and slopes.
+            A function of a belief [R] that returns value and slopes.
         """
         corners = [self.largest(np.zeros(len(self.certain)))]
         share = np.ones(1)
@@ -103,8 +103,8 @@ class OpenBeliefs:
     def extreme(self, read: Reading, start: Array, sign: float) -> tuple[Array, float]:
         """Return a belief with the largest value times the sign, [R], and its value.
 
-        As far as a search finds them: from `start`, a belief that is possible, all that is open
-        moves to where the value rises most, again and again as long as that brings something.
+        The value is the largest one that a search finds. From `start`, a possible belief, all open
+        probability moves to where the value rises most, again and again as long as there is a gain.
         """
         best, (value, slopes) = start, read(start)
         for _ in range(ROUNDS):
@@ -135,8 +135,8 @@ def set_bounds(
 ) -> tuple[Array, Array]:
     """Return the least and the largest normalised probability of sets of outcomes, exactly.
 
-    The share of a set S is largest where all that can lie in S does, and nothing else on another
-    outcome; and least the other way round.
+    The share of a set is largest if all probability that can lie in the set does so, and no open
+    probability lies on other outcomes. It is least in the opposite case.
 
     Parameters
     ----------
@@ -153,6 +153,6 @@ def set_bounds(
     with np.errstate(invalid="ignore", divide="ignore"):
         low = np.where(inside > 0, inside / (inside + outside + away), 0.0)
         high = np.where(inside + into > 0, (inside + into) / (inside + into + outside), 0.0)
-    # Where nothing is certain and nothing can lie elsewhere, all of it is in the set.
+    # If nothing is certain and nothing can lie elsewhere, all probability is in the set.
     low = np.where((inside <= 0) & (outside + away <= 0) & (into > 0), 1.0, low)
     return low, high

@@ -1,4 +1,4 @@
-"""Revealed beliefs: the probabilities with which a participant goes on with each outcome."""
+"""Revealed beliefs: the probabilities with which a participant continues with each outcome."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ Booleans = NDArray[np.bool_]
 Source = Literal["exact", "top-k", "sampled"]
 SOURCES: tuple[str, ...] = get_args(Source)
 
-LITTLE_MASS = 0.5  # below it, the outcomes together are less probable than anything else
+LITTLE_MASS = 0.5  # below this, the outcomes together are less probable than anything else
 CONFIDENCE = 0.95  # of the intervals of sampled shares
-ROUNDING = 1e-6  # by which reported probabilities may exceed 1 together
-NOTHING = 1e-12  # probability that is left by rounding alone
+ROUNDING = 1e-6  # the sum of reported probabilities may exceed 1 by this
+NOTHING = 1e-12  # probability that rounding alone may leave
 NOT_COUNTED = -1
-# Columns of a table that `of_frame` reads.
+# The columns of a table that `of_frame` reads.
 COLUMNS = ("scenario", "context", "outcome", "source", "previous", "marks", "unplaced",
            "probability", "count", "truth", "draws", "threshold")  # fmt: skip
 
-# Tells whether more text makes the last word or number of a text longer; None: it may.
+# Says whether more text makes the last word or number of a text longer; None if it may.
 Extends = Callable[[str, str], bool | None]
 
 
@@ -41,7 +41,7 @@ class ListedToken(Protocol):
 
     @property
     def token(self) -> str:
-        """Its text."""
+        """The text of the token."""
 
     @property
     def log_probability(self) -> float:
@@ -49,20 +49,20 @@ class ListedToken(Protocol):
 
     @property
     def alternatives(self) -> tuple[tuple[str, float], ...]:
-        """What could have stood there, with log-probabilities."""
+        """The tokens that could have stood there, with log-probabilities."""
 
 
 class SetUp(NamedTuple):
-    """What a context is about.
+    """The description of a context.
 
     Parameters
     ----------
-    name : of the context
-    outcomes : what may come, as it is said
-    truth : the exact probability of each; None if it is not known
-    scenario : to what it belongs, such as "dice"
-    previous : the outcome before, as it is said; empty if there was none
-    marks : what may draw an agent to each, [outcomes, 6] as in `outcome_grid.MARKS`; None: nothing
+    name : name of the context
+    outcomes : the possible outcomes, in words
+    truth : the exact probability of each; None if it is unknown
+    scenario : the scenario it belongs to, such as "dice"
+    previous : the outcome before, in words; empty if there was none
+    marks : features that may draw an agent to each, [outcomes, 6], see `outcome_grid.MARKS`
     """
 
     name: str
@@ -74,7 +74,7 @@ class SetUp(NamedTuple):
 
 
 def set_ups_of(environment: Environment) -> tuple[SetUp, ...]:
-    """Return what the contexts of an experiment are about, in the order of its grid.
+    """Return the descriptions of an experiment's contexts, in the order of its grid.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def set_ups_of(environment: Environment) -> tuple[SetUp, ...]:
         if context.previous is not None:
             position = [n for n, number in enumerate(context.chance.outcomes)
                      if number == context.previous]  # fmt: skip
-            # The result before may be none that the sum of both can have.
+            # The earlier result may be impossible as the sum of both.
             before = said[position[0]] if position else str(context.previous)
         name = context_name(environment.factors, context.values)
         result.append(SetUp(name, said, truth, context.scenario, before, context.marks))
@@ -109,12 +109,12 @@ def set_ups_of(environment: Environment) -> tuple[SetUp, ...]:
 
 
 class Unplaced(NamedTuple):
-    """Probability of which only is known on which outcomes it can lie, if on any.
+    """A probability of which only the possible outcomes are known, if any.
 
     Parameters
     ----------
     mass : how much
-    rows : positions of the outcomes; what lies on none of them is something else
+    rows : positions of the outcomes; the rest lies on something else
     """
 
     mass: float
@@ -125,20 +125,21 @@ class Unplaced(NamedTuple):
 class Belief:
     """Probabilities of the R outcomes of a context.
 
-    They are those before normalising: what is missing to 1 is on something that is no outcome.
+    Probabilities are those before normalising: the rest up to 1 lies on something that is no
+    outcome.
 
     Parameters
     ----------
     name, outcomes, scenario, previous : As in `SetUp`.
-    truth : The exact probabilities of the set-up, [R]; NaN if they are not known.
-    marks : What may draw an agent to each outcome, whatever its probability, [R, 6].
+    truth : The exact probabilities of the set-up, [R]; NaN if they are unknown.
+    marks : Features that may draw an agent to each outcome, whatever its probability, [R, 6].
     source : "exact": token log-probabilities of all outcomes; "top-k": those of the most probable
         tokens alone, with bounds; "sampled": counts of continuations.
-    probability : Before normalising, [R]; NaN if it is not known. From top-k tables: what certainly
-        lies on the outcome.
-    unplaced : The probability that could not be placed; empty where all was.
-    count : How often each outcome was sampled, [R]; -1 where nothing was.
-    draws : Continuations that were sampled, outcomes and others; 0 where none were.
+    probability : Before normalising, [R]; NaN if unknown. From top-k tables: the part that
+        certainly lies on the outcome.
+    unplaced : The probability that could not be placed; empty if all was placed.
+    count : How often each outcome was sampled, [R]; -1 without sampling.
+    draws : How many continuations were sampled, outcomes and others; 0 without sampling.
     threshold : Least retained mass of a context that is not flagged.
     """
 
@@ -182,7 +183,7 @@ class Belief:
         count: Integers | None = None,
         draws: int = 0,
     ) -> Belief:
-        """Join probabilities to what is known of a context beforehand."""
+        """Join probabilities to the description of a context."""
         name, outcomes, known, scenario, previous, marks = set_up
         truth = None if known is None else np.asarray(known, dtype=float)
         if truth is not None and (
@@ -219,28 +220,29 @@ class Belief:
         extends: Extends,
         threshold: float = LITTLE_MASS,
     ) -> Belief:
-        """Read what the most probable tokens of replies to a context tell, and bound the rest.
+        """Read the most probable tokens of replies to a context, and bound the rest.
 
-        The tables of all replies are put together as a tree, as far as they were seen. What a
-        table does not list, and what goes on where no table was seen, is unplaced: it may lie on
-        any outcome that can still be said from there, or on none. A reply that ends behind an
-        outcome is that outcome, unless it begins another one: no table tells how probable that
-        end was, and otherwise a full stop behind 7 leaves open 7.5.
+        The tables of all replies are put together as a tree, as far as they were seen. The
+        probability that a table does not list is unplaced, and so is that of texts beyond the
+        tables: it may lie on any outcome that is still possible from there, or on none. A reply
+        that ends after an outcome counts as that outcome, unless the outcome begins another one.
+        Then no table tells how probable the end was: a full stop after 7, for instance, leaves 7.5
+        open.
 
         Parameters
         ----------
         replies
-            The `log_probabilities` of one or more.
+            The `log_probabilities` of one or more replies.
         extends
-            The rule that tells when an outcome is over: whether more text makes the last word or
-            number of a text longer, as `llm_adapters.outcome_tree.extends` does.
+            The rule for when an outcome is complete: it says whether more text makes the last word
+            or number of a text longer, as `llm_adapters.outcome_tree.extends` does.
 
         Raises
         ------
         ValueError
-            If a reply has no log-probabilities, or these are none.
+            If a reply has no log-probabilities, or they are not valid.
         """
-        # Said with a space before it and without.
+        # An outcome may be said with a space before it or without.
         written = [(s + name, k) for k, name in enumerate(set_up.outcomes) for s in (" ", "")]
         tables = _tables(replies, set_up.name)
         certain, unplaced = _place(tables, written, len(set_up.outcomes), extends)
@@ -250,7 +252,7 @@ class Belief:
     def counted(
         cls, set_up: SetUp, counts: ArrayLike, others: int, threshold: float = LITTLE_MASS
     ) -> Belief:
-        """Read how often each outcome came, [R], and how often something else."""
+        """Return a belief, given how often each outcome came, [R], and how often something else."""
         count = np.asarray(counts)
         if count.shape != (len(set_up.outcomes),) or (count < 0).any() or others < 0:
             raise ValueError(
@@ -297,7 +299,7 @@ class Belief:
 
     @cached_property
     def flag(self) -> str:
-        """Why the context should not be trusted; empty where it may be."""
+        """Why the context should not be trusted; empty if it may be."""
         unknown = [self.outcomes[k] for k in np.flatnonzero(np.isnan(self.probability))]
         if unknown:
             return f"no probability of {', '.join(unknown[:3])}"
@@ -308,7 +310,8 @@ class Belief:
     def interval(self, sets: Array, mass: float = CONFIDENCE) -> tuple[Array, Array]:
         """Return the ends of the normalised probability of sets of outcomes, [sets] each.
 
-        Those of Wilson's interval of counts, or the least and the largest that is possible.
+        For counts they are those of Wilson's interval; otherwise the least and the largest possible
+        value.
 
         Parameters
         ----------
@@ -336,8 +339,8 @@ class RevealedBeliefs:
         """Count the answers to each context of an experiment over all sessions.
 
         Answers that name no outcome (malformed, refused, empty, cut off) count as something else,
-        which is what retained mass is about; calls that failed do not count at all. Contexts
-        stand in the order in which they first appear.
+        which lowers the retained mass. Calls that failed do not count at all. Contexts stand in the
+        order of their first appearance.
         """
         frame = trials.frame if isinstance(trials, Trials) else trials
         known = {set_up.name: set_up for set_up in set_ups_of(environment)}
@@ -365,7 +368,7 @@ class RevealedBeliefs:
         return cls(tuple(belief for part in parts for belief in part))
 
     def __len__(self) -> int:
-        """Count the contexts."""
+        """Return the number of contexts."""
         return len(self.beliefs)
 
     def __iter__(self) -> Iterator[Belief]:
@@ -451,12 +454,12 @@ def wilson(count: Array, n: Array, mass: float = CONFIDENCE) -> tuple[Array, Arr
     from statsmodels.stats.proportion import proportion_confint
 
     low, high = proportion_confint(count, np.maximum(n, 1.0), 1.0 - mass, method="wilson")
-    # But for rounding none of all, and all of them, reach the end.
+    # Without rounding errors, counts of 0 and of n reach the ends 0 and 1.
     return np.where(count <= 0, 0.0, low), np.where(count >= n, 1.0, high)
 
 
 def context_name(columns: Iterable[str], values: Sequence[Any]) -> str:
-    """Return the name of a context, which its columns make."""
+    """Return the name of a context, made from its columns."""
     return ", ".join(f"{name} {int(value)}" for name, value in zip(columns, values, strict=True))
 
 
@@ -482,7 +485,7 @@ def _tables(replies: Iterable[Sequence[ListedToken] | None], name: str) -> Table
         raise ValueError(f"Beliefs are read from at least one token; no reply to {name!r} has any.")
     for path, table in tables.items():
         total = sum(table.values())
-        if not total <= 1 + 1e-3:  # interfaces round
+        if not total <= 1 + 1e-3:  # interfaces round their numbers
             raise ValueError(
                 f"Probabilities of tokens sum to 1 at most; behind {''.join(path)!r} in {name!r} "
                 f"they sum to {total:.6g}. Give natural logarithms."
@@ -496,7 +499,7 @@ def _place(
     n: int,
     extends: Extends,
 ) -> tuple[Array, tuple[Unplaced, ...]]:
-    """Return what certainly lies on each of n outcomes, and what may lie on some."""
+    """Return the certain mass of each of n outcomes, and the masses that may lie on some."""
     certain = np.zeros(n)
     open_masses: dict[tuple[int, ...], float] = {}
 
@@ -530,7 +533,7 @@ def _place(
 def _possible(
     said: str, written: Sequence[tuple[str, int]], extends: Extends
 ) -> tuple[int | None, set[int]]:
-    """Return the outcome that a text has certainly said, if any, and else those it still may."""
+    """Return the outcome that a text has certainly said, if any, and those still possible."""
     begun = {k for text, k in written if text.startswith(said) and text != said}
     settled: tuple[int, int] | None = None
     undecided: set[int] = set()

@@ -1,4 +1,4 @@
-"""How much of what beliefs differ by is due to the context, to its wording, and to sampling."""
+"""How much of the variance of beliefs is due to the context, its wording, and sampling."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from knownminds.inference.stability import Source, split_scores
 from .belief_contexts import context_means
 from .revealed_belief import RevealedBeliefs
 
-# What the sources of `inference.stability` are where contexts, or means, stand for models.
+# The sources of `inference.stability`, if contexts or means stand for models.
 SOURCES: Mapping[str, Mapping[str, Source]] = {
     "context": {
         "contexts": "model",
@@ -30,17 +30,17 @@ SOURCES: Mapping[str, Mapping[str, Source]] = {
         "sampling": "session",
     },
 }
-ALL = "all"  # scenarios together
-DIGITS = 12  # what is smaller is rounding
+ALL = "all"  # all scenarios together
+DIGITS = 12  # smaller differences are rounding
 WORDING = re.compile(r", wording (\d+)$")
 KEYS = ["scenario", "value"]
 PARTS = [*KEYS, "part", "variance", "low", "high", "share", "wordings"]
 
 
 def joined_wordings(several: Sequence[RevealedBeliefs]) -> RevealedBeliefs:
-    """Join beliefs about the same contexts in several wordings, the first as it was shipped.
+    """Join beliefs about the same contexts in several wordings; the first wording is as shipped.
 
-    From the second on, the names of contexts end in ", wording 2" and so on.
+    From the second wording on, the names of contexts end in ", wording 2" and so on.
 
     Raises
     ------
@@ -60,31 +60,32 @@ def joined_wordings(several: Sequence[RevealedBeliefs]) -> RevealedBeliefs:
 def split_wordings(beliefs: RevealedBeliefs, *, seed: int = 0) -> pd.DataFrame:
     """Split the variance of beliefs that come in several wordings, by scenario.
 
-    With y = m + context + wording + both together + error, all random, components and their 95%
-    intervals are those of `inference.stability.split_scores`, where a context stands for a model:
-    "wordings" is what a wording does in all contexts alike, "wordings by context" what it does in
-    one and not in another. With few wordings the intervals are wide, as they must be.
+    The model is y = m + context + wording + both together + error, all random. Components and their
+    95% intervals are those of `inference.stability.split_scores`, with a context in place of a
+    model: "wordings" is the effect of a wording in all contexts alike, "wordings by context" its
+    effect in one context and not in another. With few wordings the intervals are wide, as they must
+    be.
 
     The sampling variance of a share is p (1 - p) / (n - 1), which has the right mean for n draws;
-    exact beliefs have none. Flagged contexts have no share, and top-k tables take no part, since
-    what they leave open is no sampling error. Contexts that lack a value in a wording are left out.
+    exact beliefs have none. Flagged contexts have no share. Top-k tables are left out, since their
+    open probability is no sampling error. Contexts without a value in some wording are left out.
 
     Returns
     -------
     DataFrame
-        One row per scenario ("all" holds all of several), value and part ("contexts", "wordings",
-        "wordings by context", "sampling"): variance, low, high (95%), its share of all, wordings,
-        contexts and left_out (contexts that lack a value in a wording). Values are "likeliest
-        outcome", the share of the outcome that is likeliest in truth minus its truth; "distance",
-        that from the truth (Manhattan), of exact beliefs alone; and "retained mass".
+        One row per scenario ("all" has all scenarios together), value and part ("contexts",
+        "wordings", "wordings by context", "sampling"): variance, low, high (95%), its share of the
+        total, wordings, contexts and left_out (contexts without a value in some wording). Values
+        are "likeliest outcome", the believed minus the true share of the truly likeliest outcome;
+        "distance" from the truth (Manhattan), for exact beliefs alone; and "retained mass".
     """
     return _split(_values(beliefs), "context", seed)
 
 
 def wording_effects(beliefs: RevealedBeliefs) -> pd.DataFrame:
-    """Return by how much a value is larger in each wording than in the mean of all.
+    """Return by how much a value is larger in each wording than in the mean of all wordings.
 
-    Over the contexts that have it in all wordings.
+    It is computed over the contexts that have the value in all wordings.
 
     Returns
     -------
@@ -111,14 +112,15 @@ def split_models(several: Mapping[str, RevealedBeliefs], *, seed: int = 0) -> pd
     """Split the variance of several models' mean beliefs into models, wordings, both and sampling.
 
     The mean of a value is over the contexts that have one in all wordings of all models, so that
-    contexts add nothing to it; its sampling variance is that of the mean. See `split_wordings`.
+    contexts add nothing to the variance. Its sampling variance is that of the mean. See
+    `split_wordings`.
 
     Returns
     -------
     DataFrame
         One row per scenario, value and part ("models", "wordings", "wordings by model",
-        "sampling"): variance, low, high, share, wordings, models, contexts; none of fewer than two
-        models.
+        "sampling"): variance, low, high, share, wordings, models, contexts; no row for fewer than
+        two models.
     """
     tables = [_values(beliefs).assign(model=name) for name, beliefs in several.items()]
     cells, parts = ["model", "wording"], []
@@ -144,7 +146,7 @@ def split_models(several: Mapping[str, RevealedBeliefs], *, seed: int = 0) -> pd
 def _values(beliefs: RevealedBeliefs) -> pd.DataFrame:
     """Return one row per context, wording and value: y, and its sampling variance (error).
 
-    Where there are several scenarios, all of them together are one more.
+    If there are several scenarios, all of them together are one more.
     """
     rows = []
     for belief in beliefs:
@@ -175,7 +177,7 @@ def _values(beliefs: RevealedBeliefs) -> pd.DataFrame:
 
 
 def _split(table: pd.DataFrame, unit: str, seed: int) -> pd.DataFrame:
-    """Return the components of each value that has two wordings, where units stand for models."""
+    """Return the components of each value with two wordings or more; units stand for models."""
     rows: list[dict[str, Any]] = []
     for key, group in table.groupby(KEYS, sort=False):
         try:
@@ -196,7 +198,7 @@ def _split(table: pd.DataFrame, unit: str, seed: int) -> pd.DataFrame:
 
 def _sampled(share: float, truth: float, draws: int) -> dict[str, float]:
     """Return the value of a share, and its sampling variance; NaN for fewer than two draws."""
-    y = round(share - truth, DIGITS)  # a sum of shares may be above 1 by rounding
+    y = round(share - truth, DIGITS)  # rounding may raise a sum of shares above 1
     if not draws:
         return {"y": y, "error": 0.0, "freedom": 1.0}
     variance = round(share * (1 - share), DIGITS)

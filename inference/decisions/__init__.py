@@ -1,4 +1,4 @@
 """Measures of decisions between stated offers.
 
-Imported through `knownminds.inference`; itself imports the core of this floor.
+Users import it through `knownminds.inference`. It imports the core of this floor.
 """

@@ -1,4 +1,4 @@
-"""What ladders of adjusted amounts tell: indifference points and the area under their curve."""
+"""Indifference points of ladders of adjusted amounts, and the area under their curve."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ COLUMNS = ("sooner_amount", "later_amount", "later_delay", "ladder", "action")
 
 
 def indifference_points(trials: Trials) -> pd.DataFrame:
-    """Read off each ladder which sum now is worth as much as the later one.
+    """Return, for each ladder, the sum now that is worth as much as the later sum.
 
     Parameters
     ----------
     trials
-        Of `adjusting_amount`.
+        Trials of `adjusting_amount`.
 
     Returns
     -------
     pandas.DataFrame
         A row per ladder: subject, session, ladder, amount (the later sum, negative for a loss),
-        delay (months), point (the sum that would be offered next), and low and high, the largest
-        sum below which and the smallest above which the answers put it. Sums have the sign of the
-        later one and low <= point <= high in size; without an answer they are NaN.
+        delay (months), point (the sum that would be offered next), and low and high, the bounds
+        that the answers set to the point. Sums have the sign of the later one, and low <= point <=
+        high in size. They are NaN without an answer.
 
     Raises
     ------
@@ -54,20 +54,21 @@ def indifference_points(trials: Trials) -> pd.DataFrame:
 def area_under_curve(points: pd.DataFrame) -> pd.DataFrame:
     """Return the area under the curve of indifference points over delay, by session and amount.
 
-    Points are shares of the later sum and delays shares of the longest one; the curve begins at
-    1 without delay, and between delays it is straight (Myerson, Green and Warusawitharana 2001). 1
-    is no discounting. Of ladders climbed several times the mean is taken at each delay.
+    Points are shares of the later sum, and delays are shares of the longest one. The curve begins
+    at 1 without delay, and is straight between delays (Myerson, Green and Warusawitharana 2001). An
+    area of 1 means no discounting. If ladders were climbed several times, the mean point at each
+    delay is taken.
 
     Parameters
     ----------
     points
-        What `indifference_points` returns.
+        The table from `indifference_points`.
 
     Returns
     -------
     pandas.DataFrame
-        A row per subject, session and amount: area, and low and high, the areas under the lower
-        and the upper ends of the points' intervals, as far as the ladders' steps tell.
+        A row per subject, session and amount: area, and low and high, the areas under the lower and
+        the upper ends of the points' intervals.
     """
     by = ["subject", "session", "amount"]
     shares = points.assign(**{n: points[n] / points["amount"] for n in ("point", "low", "high")})
@@ -123,9 +124,9 @@ def _points(session: NDArray[np.int64], columns: Mapping[str, Array]) -> dict[st
 def area_of_gains(rows: SessionRows) -> Array:
     """Area under the curve of indifference points of gains, read off ladders.
 
-    1 where later sums are worth as much as those now, near 0 where they are worth nothing. No
-    form of discounting is assumed. Several later sums are averaged. See `area_under_curve`, which
-    has the areas of losses too, and what the steps of ladders leave open.
+    It is 1 if later sums are worth as much as sums now, and near 0 if they are worth nothing. No
+    form of discounting is assumed. Several later sums are averaged. `area_under_curve` also has the
+    areas of losses, and bounds that follow from the steps of ladders.
     """
     points = pd.DataFrame(_points(rows.session, rows.columns))
     gains = points[points["amount"] > 0].assign(share=points["point"] / points["amount"])

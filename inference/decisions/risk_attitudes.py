@@ -1,4 +1,4 @@
-"""The fourfold pattern of risk attitudes, and what losses weigh."""
+"""The fourfold pattern of risk attitudes, and the weight of losses."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from knownminds.inference.measure import Dial, FittedMeasure
 from knownminds.inference.session_measure import SessionMeasure, SessionRows
 
 RARE = 0.25  # a stake is rare up to this chance, and likely from 1 less this on
-FAIR = 1e-6  # by what share of the stake a sure amount may differ from the mean of its gamble
+FAIR = 1e-6  # a sure amount may differ from the mean of its gamble by this share of the stake
 
 
 def risk_attitude(likely: bool = False, loss: bool = False) -> SessionMeasure:
     """Share of fair offers in which the gamble was chosen, in one of four cells.
 
-    An offer is fair where a sure amount equals the mean of a stake with a chance of it. Cells are
-    gains or losses with a rare stake (a chance up to .25) or a likely one (from .75 on). Who goes
-    by expected values chooses by lot, .5. People were found above .5 with rare gains and likely
-    losses and below it with likely gains and rare losses.
+    An offer is fair if the sure amount equals the mean of a stake with a chance of it. The cells
+    are gains or losses with a rare stake (a chance up to .25) or a likely one (from .75 on). A
+    player who goes by expected values chooses at random, .5. People were found above .5 with rare
+    gains and likely losses, and below it with likely gains and rare losses.
 
     Parameters
     ----------
@@ -56,8 +56,8 @@ def risk_attitude(likely: bool = False, loss: bool = False) -> SessionMeasure:
     )
 
 
-# What a loss of 100 points weighs where a gain of 100 weighs 1, by MAP; 1 where losses weigh as
-# much as gains.
+# The weight of a loss of 100 points, if a gain of 100 points weighs 1, by MAP; 1 means that losses
+# weigh as much as gains.
 LOSS_AVERSION = FittedMeasure(
     name="loss_aversion",
     summary="weight of a loss of 100 points over a gain of 100",

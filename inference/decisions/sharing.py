@@ -1,4 +1,4 @@
-"""What people give up for fair shares: low offers rejected, generous ones made, giving in kind."""
+"""What people give up for fair shares: rejected low offers, generous ones, giving in kind."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from knownminds.environments.decisions.ultimatum import PROPOSER, RESPONDER
 from knownminds.inference.measure import Dial
 from knownminds.inference.session_measure import SessionMeasure, SessionRows
 
-LOW = 0.3  # of the stake; offers below are rejected often
+LOW = 0.3  # of the stake; offers below this are often rejected
 CLOSE = 1e-9
 
 
@@ -26,9 +26,9 @@ CLOSE = 1e-9
     dial=Dial({"alpha": 1.0}, reach=2.0, steps=9),
 )
 def low_offers_rejected(rows: SessionRows) -> Array:
-    """Share of low offers that a responder rejects; low are those below 30% of the stake.
+    """Share of low offers that a responder rejects; low offers are below 30% of the stake.
 
-    Who goes by the own earnings rejects them by mistake alone.
+    A responder who goes by the earnings alone rejects them only by mistake.
     """
     low = rows["more"] < LOW * rows["stake"] - CLOSE
     answered = (rows["role"] == RESPONDER) & low & np.isfinite(rows["action"])
@@ -49,8 +49,8 @@ def low_offers_rejected(rows: SessionRows) -> Array:
 def generous_offers(rows: SessionRows) -> Array:
     """Share of proposals in which the higher offer was made although the lower one earns more.
 
-    Both offers' earnings are what is kept times the chance that the offer is accepted. Who goes by
-    the own earnings makes the higher one by mistake alone.
+    The earnings of an offer are the part that is kept, times the chance that the offer is accepted.
+    A proposer who goes by the earnings alone makes the higher offer only by mistake.
     """
     less, more = (
         rows[f"{offer}_chance"] * (rows["stake"] - rows[offer]) for offer in ("less", "more")
@@ -74,9 +74,9 @@ def generous_offers(rows: SessionRows) -> Array:
 def conditional_cooperation(rows: SessionRows) -> Array:
     """Slope of contributions on what each of the others has put in, by least squares.
 
-    0 is giving whatever the others give, nothing for instance; 1 is giving as they do. Where what
-    others give and the multiplier are crossed, as in the design, it is 0 for who goes by the own
-    earnings.
+    0 means that gifts do not depend on the others (to give nothing, for instance); 1 means to give
+    as they do. If the others' contributions and the multiplier are crossed, as in the design, it is
+    0 for players who go by their earnings alone.
     """
     answered = np.isfinite(rows["action"] + rows["others"])
     others = np.where(answered, rows["others"], np.nan)
