@@ -1,4 +1,4 @@
 """Tests of coherence between beliefs and decisions.
 
-Imported through `knownminds.inference`; itself imports the core of this floor.
+Users import it through `knownminds.inference`. It imports the core of this floor.
 """

@@ -17,9 +17,9 @@ from knownminds.inference.measure import separated_by, with_columns
 from knownminds.inference.resampling import times_drawn
 
 ELICITATIONS = ("plain", "squared", "absolute", "bayesian")
-BELIEF, DECISION, PART, GIVEN, SHARE = range(5)  # what a trial asks
-# How P(z in B_j | x) was elicited, and the columns of the answers: all in one distribution, as
-# published, or each part in a separate question.
+BELIEF, DECISION, PART, GIVEN, SHARE = range(5)  # what a trial asks for
+# These columns hold the answers about P(z in B_j | x): all parts in one distribution, as published,
+# or each part in a question of its own.
 PART_COLUMNS = {"distribution": "share", "separate": "part"}
 ACTIONS = ("Yes", "Defer", "No")
 NEEDED = ("context", "repetition", "question", "elicitation", "part", "posterior", "state")
@@ -36,19 +36,19 @@ Names = NDArray[np.object_]
 
 @dataclass(frozen=True, eq=False)
 class BeliefDecisions:
-    """What was stated and decided about each context in each repetition.
+    """The statements and decisions about each context in each repetition.
 
     Parameters
     ----------
     frame
         One row per context and repetition: participant, subject, session, context, repetition,
-        state (0 or 1), posterior (exact probability of state 1), action (0 Yes, 1 Defer, 2 No),
-        the belief under each elicitation (`ELICITATIONS`), and for the parts j of the law of
-        iterated expectation given_j = P(state 1 | x, z in B_j), and P(z in B_j | x) as share_j
-        where it was elicited in one distribution and as part_j where in a separate question,
-        with the exact values exact_given_j, exact_share_j and exact_part_j. NaN where nothing
-        readable was said or nothing was asked. Further columns of the trials that are constant
-        within a context are kept.
+        state (0 or 1), posterior (exact probability of state 1), action (0 Yes, 1 Defer, 2 No), and
+        the belief under each elicitation (`ELICITATIONS`). For the parts j of the law of iterated
+        expectation there are given_j = P(state 1 | x, z in B_j), and P(z in B_j | x), as share_j if
+        it was elicited in one distribution and as part_j if it had a question of its own; the exact
+        values are exact_given_j, exact_share_j and exact_part_j. NaN where no answer could be read
+        or nothing was asked. Further columns of the trials that are constant within a context are
+        kept.
     counts
         One row per participant and kind of question (the column of `frame` that holds its
         answers): participant, question, asked, missing.
@@ -59,21 +59,21 @@ class BeliefDecisions:
 
     @classmethod
     def read(cls, trials: Trials | pd.DataFrame, by: str | None = None) -> BeliefDecisions:
-        """Lay the trials of `diagnosis` out by context and repetition.
+        """Arrange the trials of `diagnosis` by context and repetition.
 
         Parameters
         ----------
         trials
-            With the columns context, repetition, question, elicitation, part, posterior and state
-            besides action and response.
+            Trials with the columns context, repetition, question, elicitation, part, posterior and
+            state, besides action and response.
         by
             The column whose values are participants; None if all trials are of one.
 
         Raises
         ------
         ValueError
-            If a column is missing, a question came twice in a repetition, an answer is no
-            probability or no action, or a context has two states; naming the trial.
+            If a column is missing, a question came twice in a repetition, an answer is not a
+            probability or an action, or a context has two states. The error names the trial.
         """
         frame = trials.frame if isinstance(trials, Trials) else trials
         frame = _checked(frame.reset_index(drop=True), by)
@@ -111,16 +111,16 @@ class BeliefDecisions:
         )
 
     def __len__(self) -> int:
-        """Count contexts times repetitions."""
+        """Return the number of contexts times repetitions."""
         return len(self.frame)
 
     @property
     def participants(self) -> tuple[str, ...]:
-        """Their names, in order of appearance."""
+        """Names of the participants, in order of appearance."""
         return tuple(self.frame["participant"].unique())
 
     def total(self, column: str) -> dict[str, int]:
-        """Return for each kind of question how often it was "asked", or its answer is "missing"."""
+        """Return how often each kind of question was "asked", or its answer is "missing"."""
         totals = self.counts.groupby("question", sort=False)[column].sum()
         return {str(question): int(n) for question, n in totals.items()}
 
@@ -132,7 +132,7 @@ class BeliefDecisions:
 
     @property
     def part_elicitations(self) -> tuple[str, ...]:
-        """In which ways P(z in B_j | x) was wanted, of `PART_COLUMNS`; in that order."""
+        """The ways in which P(z in B_j | x) was asked for, in the order of `PART_COLUMNS`."""
         answered = self.frame.columns[self.frame.notna().any()]
         elicitations = {
             str(name).rpartition("_")[0] for name in (*self.counts["question"], *answered)
@@ -141,7 +141,7 @@ class BeliefDecisions:
 
     @property
     def parts(self) -> tuple[int, ...]:
-        """The parts j of the law of iterated expectation that came; () if none did."""
+        """The parts j of the law of iterated expectation in the trials; () if there are none."""
         if not self.part_elicitations:
             return ()
         column = PART_COLUMNS[self.part_elicitations[0]]
@@ -158,15 +158,15 @@ class BeliefDecisions:
             )
 
     def with_evidence(self, environment: Diagnosis) -> BeliefDecisions:
-        """Return the same with the evidence on each node: columns told_NODE, -1 if nothing.
+        """Return the same with the evidence on each node: columns told_NODE, -1 without evidence.
 
         Nodes without evidence in any row have no column.
 
         Raises
         ------
         ValueError
-            If the trials do not say which evidence their contexts have, or the experiment has
-            fewer.
+            If the trials do not say which evidence their contexts have, or the experiment has fewer
+            contexts.
         """
         if "evidence" not in self.frame or self.frame["evidence"].isna().any():
             raise ValueError(
@@ -191,16 +191,16 @@ class BeliefDecisions:
 
     @property
     def evidence(self) -> list[str]:
-        """The columns that tell of nodes, for `features` of the tests."""
+        """The columns of evidence on nodes, for `features` of the tests."""
         return [str(name) for name in self.frame if str(name).startswith("told_")]
 
     def complete(self, *names: str) -> tuple[BeliefDecisions, dict[str, int]]:
-        """Return the rows that have all these columns, and how many lack which.
+        """Return the rows that have all these columns, and how many rows lack which column.
 
         Raises
         ------
         ValueError
-            If a column never came, or no row has all.
+            If a column is absent from the trials, or no row has all columns.
         """
         unknown = [name for name in names if name not in self.frame]
         if unknown:
@@ -229,7 +229,7 @@ class BeliefDecisions:
         return times_drawn(int(context.max()) + 1, rounds, seed, 30)[:, context]
 
     def numbers(self, name: str) -> Array:
-        """Return a column, [n]; NaN throughout where it never came."""
+        """Return a column, [n]; NaN throughout if the trials do not have it."""
         if name not in self.frame:
             return np.full(len(self.frame), np.nan)
         return self.frame[name].to_numpy(dtype=float)
@@ -240,7 +240,7 @@ class BeliefDecisions:
 
 
 def _checked(frame: pd.DataFrame, by: str | None) -> pd.DataFrame:
-    """Add what may be left out; raise if a column is missing or holds what it cannot."""
+    """Add columns that may be left out; raise ValueError for missing columns and wrong values."""
     full = with_columns(frame, "Coherence", NEEDED).assign(
         participant=separated_by(frame, by),
         subject=frame.get("subject", ""),
@@ -281,7 +281,7 @@ def _refuse(frame: pd.DataFrame, strange: NDArray[np.bool_], rule: str, values: 
 
 
 def _check_answers(frame: pd.DataFrame, question: Integers, answer: Array, names: Names) -> None:
-    """Refuse answers that are none, and questions that came twice."""
+    """Refuse invalid answers, and questions that came twice."""
     decision = np.isfinite(answer) & (question == DECISION)
     strange = decision & ~np.isin(answer, np.arange(len(ACTIONS)))
     _refuse(frame, strange, f"Actions are {_listed(ACTIONS)}; {{}} has {{:g}}.", answer)
@@ -313,7 +313,7 @@ def _names(frame: pd.DataFrame, question: Integers) -> Names:
 def _counts(
     participant: pd.Series[Any], names: Names, gap: NDArray[np.bool_], order: list[str]
 ) -> pd.DataFrame:
-    """Count by participant and kind of question questions and missing answers."""
+    """Count questions and missing answers by participant and kind of question."""
     person = pd.Categorical(participant, participant.unique())
     kind = pd.Categorical(names, order)
     table = pd.DataFrame({"participant": person, "question": kind, "missing": gap})
@@ -323,7 +323,7 @@ def _counts(
 
 
 def _state(frame: pd.DataFrame, position: Integers, n: int) -> Array:
-    """Return the state of each row, which must be one per context."""
+    """Return the state of each row; it must be the same throughout a context."""
     state = frame["state"].to_numpy(dtype=float)
     first = frame.groupby(list(UNIT), sort=False)["state"].transform("first").to_numpy(dtype=float)
     rule = "The state is drawn once per context; {} has {:g}, an earlier trial of the same context "

@@ -9,22 +9,22 @@ from knownminds.inference.measure import t_tests
 
 from .belief_decisions import ELICITATIONS, BeliefDecisions
 
-BINS = 10  # of exact probability, of equal width
+BINS = 10  # bins of exact probability, of equal width
 
 
 def calibration(data: BeliefDecisions) -> pd.DataFrame:
     """Return the error of stated beliefs against the exact posterior, one row per elicitation.
 
-    The root mean square of p - p* is over contexts, which weigh the same, and in each over its
-    repetitions. Its interval is that of the mean square, Student's over contexts and within 0 and
-    1, of whose ends the roots are taken: repetitions of a context are no further contexts.
+    The root mean square of p - p* is taken over contexts, which have equal weights, and within each
+    over its repetitions. Its interval has the roots of the ends of Student's interval for the mean
+    square over contexts, within 0 and 1. Repetitions of a context do not count as further contexts.
 
     Returns
     -------
     DataFrame
         Columns elicitation, rmse, low, high, error (standard error), bias (mean of p - p*),
-        bias_low, bias_high, contexts
-        and answers; a row for each of `ELICITATIONS` that was wanted, NaN without an answer.
+        bias_low, bias_high, contexts and answers. There is a row for each of `ELICITATIONS` that
+        was asked for, NaN without an answer.
     """
     rows = []
     names = [name for name in ELICITATIONS if name in data.frame]

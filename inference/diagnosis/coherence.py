@@ -28,14 +28,14 @@ from .iterated_expectation import iterated_expectation
 from .monotone_choice import monotone_choice
 from .predictive_gain import predictive_gain
 
-SIMULATED = 128  # known agents that are simulated for a truth
-AT_ONCE = 32  # of them, which bounds the memory
-SEED = 20080  # of the agents that are simulated for a truth
+SIMULATED = 128  # so many known agents are simulated for a truth
+AT_ONCE = 32  # so many of them at a time, which limits the memory
+SEED = 20080  # seed of the agents that are simulated for a truth
 QUICK: dict[str, Any] = {
     "bootstraps": 0,
     "replicates": 50,
 }  # exchanges of states, for the mean under the null
-# Who turns a dial to either side deviates, so that most begin at 0.
+# Agents with a dial on either side deviate, so most dials begin at 0.
 PEEKS = Dial({"delta": 1.0}, reach=1.0, steps=6, lowest=0.0)
 
 
@@ -43,33 +43,33 @@ PEEKS = Dial({"delta": 1.0}, reach=1.0, steps=6, lowest=0.0)
 class Coherence(PlacedMeasure):
     """A measure of each subject's answers to `diagnosis`, with a test of a single subject.
 
-    Of several subjects it is the mean, with the interval of `t_tests` over them. Contexts are a
-    subject's, so those of different subjects are never compared.
+    For several subjects it is the mean, with the interval of `t_tests` over them. Contexts belong
+    to a subject, so those of different subjects are never compared.
 
-    What known agents have of it hangs on the design and has no closed form: their truth is the mean
-    over simulated sessions of the experiment, the same draws for all agents. A released form is as
-    published; it has neither null nor test.
+    Its value for known agents depends on the design and has no closed form. Their truth is the mean
+    over simulated sessions of the experiment, with the same draws for all agents. A released form
+    is as published; it has neither null nor test.
 
     Parameters
     ----------
     test
-        Of one subject, whose first reading has the value and the released one; without intervals
-        and with few exchanges if quick, as truths are read.
+        The test of one subject. Its first reading has the value and the released value. If quick,
+        as for truths, it has no intervals and few exchanges.
     released
         Whether the measure is as published.
     asks, elicited
-        The questions that it reads.
+        The questions whose answers it reads.
     exact
         Whether rational agents have the null value to the last digit.
     unit
-        What a subject's estimate rests on: "context" or "row".
+        The unit of a subject's estimate: "context" or "row".
     scale
         Value of the measure for a value of 1 in the table of its test.
     simulated
-        Agents that are simulated for a truth.
+        Number of agents that are simulated for a truth.
     combined
-        Whether p-values of several subjects are combined by Fisher's method; the test is of their
-        mean otherwise.
+        Whether p-values of several subjects are combined by Fisher's method; otherwise the test is
+        of the subjects' mean.
     """
 
     test: Callable[[BeliefDecisions, bool], CoherenceTest]
@@ -115,18 +115,18 @@ class Coherence(PlacedMeasure):
         return self.scale * float(value)
 
     def values(self, trials: Trials) -> Values:
-        """Read the measure off each subject's trials, in the order in which they first appear."""
+        """Return the measure of each subject's trials, in order of first appearance."""
         return self._values(BeliefDecisions.read(trials, by="subject"))
 
     def estimate(self, trials: Trials) -> Estimate:
-        """Return the mean over subjects, or the estimate and test of a single one."""
+        """Return the mean over subjects, or the estimate and test of a single subject."""
         data = BeliefDecisions.read(trials, by="subject")
         if len(data.participants) == 1:
             return self.single(data)
         return self.with_counts(self._over_subjects(self._values(data), data), trials)
 
     def _over_subjects(self, values: Values, data: BeliefDecisions) -> Estimate:
-        """Return mean, interval and test over subjects; who all have the null never reject it."""
+        """Return mean, interval and test over subjects; if all have the null, none rejects it."""
         tests = t_tests(values.value[None, :], self.null, bounds=self.bounds)
         estimate = self.estimate_of(tests, values, "subject")
         known = values.value[np.isfinite(values.value)]
@@ -160,7 +160,7 @@ class Coherence(PlacedMeasure):
         return super().group_truth(model, theta[: self.simulated])
 
     def _values(self, data: BeliefDecisions) -> Values:
-        """Read all subjects, of beliefs about parts by one elicitation."""
+        """Return the values of all subjects; beliefs about parts are those of one elicitation."""
         how = next(iter(data.part_elicitations), "") if "expectation" in self.asks else ""
         values, reasons = [], []
         for _, subject in data.each():
@@ -186,7 +186,7 @@ def _both(
     as_published: Mapping[str, Any] = MappingProxyType({}),
     **more: Any,
 ) -> tuple[Coherence, Coherence]:
-    """Declare a measure, and its released form with what is different there."""
+    """Declare a measure, and its released form with the differences of that form."""
     corrected, published = (
         Coherence(
             test,
@@ -205,9 +205,9 @@ def _both(
 def _independence(calibrated: bool) -> tuple[Coherence, Coherence]:
     """I(action; state | stated belief) less its mean under exchanged states, in nats.
 
-    The truth is the expected value in the design: repetitions are each other's neighbours, which
-    makes it less than the information that many contexts would show. As published it has no null:
-    in rational deciders it is below 0, by as much as repetitions lower it.
+    The truth is the expected value in the design. Repetitions are each other's neighbours, which
+    makes it less than the information in many contexts. The published form has no null: for
+    rational deciders it is below 0, by as much as repetitions lower it.
 
     Parameters
     ----------
@@ -230,9 +230,9 @@ def _independence(calibrated: bool) -> tuple[Coherence, Coherence]:
 
 
 def _distance(data: BeliefDecisions, quick: bool) -> CoherenceTest:
-    """Return the mean squared distance over elicitations, less what noise makes of it.
+    """Return the mean squared distance over elicitations, less the part that noise makes.
 
-    With Holm's correction of their tests. Published is the distance of means, noise included.
+    Its tests have Holm's correction. Published is the distance of means, noise included.
     """
     few: dict[str, Any] = QUICK | {"replicates": 1} if quick else {}
     result = elicitation_consistency(data, **few)
@@ -254,14 +254,14 @@ _DISTORTED = Dial({"kappa": 1.0}, reach=2.0, steps=6, lowest=0.0)
 COHERENCE = (
     *_independence(calibrated=False),
     *_independence(calibrated=True),
-    # By decision trees, which are quick enough for audits; `predictive_gain` boosts them.
+    # Decision trees are quick enough for audits; `predictive_gain` boosts them.
     *_both(
         "predictive_gain",
         (_SAVES, f"{_SAVES}, against the belief alone"),
         lambda data, quick: predictive_gain(data, learner="tree", **(QUICK if quick else {})),
         "outcome_peeker",
         bounds=(-np.inf, 1.0),
-        simulated=64,  # each is learnt ten times
+        simulated=64,  # each agent is learnt ten times
         scale=0.01,
     ),
     *_both(
@@ -276,7 +276,7 @@ COHERENCE = (
         unit="row",
         dial=Dial({"kappa": 1.0}, steps=6, lowest=0.0),
         combined=True,
-        # What moves it most is not the violation but a liking for the bolder action where the
+        # The strongest mover is not the violation but a preference for the bolder action where the
         # state is less probable.
         as_published={
             "dial": Dial({"u_yes_1": -1.0, "u_yes_0": 1.0}, reach=4.0, steps=9, lowest=-4.0),
@@ -296,12 +296,12 @@ COHERENCE = (
         dial=_DISTORTED,
         as_published={"bounds": (0.0, 1.0)},
     ),
-    # Noise of s log odds raises what is stated of p by about s^2 p (1 - p) (1 - 2p) / 2, which does
-    # not cancel in full between the whole and its parts: the difference of rational deciders is
-    # -.0000, -.0004 and -.0016 for s = .1, .3 and .6, in sessions of 200 contexts x 5 (.0005, .004
-    # and .013 where parts are elicited in separate questions, whose sum noise lifts above 1): more
-    # than nothing to a test over many subjects. Subjects who were asked for p(z | x) otherwise than
-    # the first have no value.
+    # Noise of s log odds raises stated beliefs about p by about s^2 p (1 - p) (1 - 2p) / 2. This
+    # does not cancel in full between the whole and its parts. The difference of rational deciders
+    # is -.0000, -.0004 and -.0016 for s = .1, .3 and .6, in sessions of 200 contexts x 5. If each
+    # part has a question of its own, noise lifts the sum of the parts above 1, and the difference
+    # is .0005, .004 and .013: enough for a test over many subjects to notice. Subjects whose
+    # question for p(z | x) differs from that of the first subject have no value.
     *_both(
         "iterated_expectation",
         (

@@ -1,4 +1,4 @@
-"""The frame in which all tests of coherence say what they find."""
+"""The form in which all tests of coherence report their findings."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class CoherenceTest(Result):
     Parameters
     ----------
     table
-        One row per reading: of (which), value, low, high (95%), standard_error, null (value under
-        the hypothesis), p_value, n, unit, published, published_low, published_high,
+        One row per reading: of (its name), value, low, high (95%), standard_error, null (value
+        under the hypothesis), p_value, n, unit, published, published_low, published_high,
         published_error, excluded (counts by reason), status ("ok", or why there is no value), and
-        what the test alone has. Intervals are of resampled contexts unless the test says
+        columns of the test's own. Intervals come from resampled contexts unless the test says
         otherwise.
     contexts
-        What it rests on.
+        The number of contexts that the test uses.
     frames
         Further tables, by name.
     """
@@ -39,7 +39,7 @@ class CoherenceTest(Result):
 
     @classmethod
     def of(cls, rows: Sequence[Mapping[str, Any]], contexts: int, **frames: Any) -> CoherenceTest:
-        """Put readings into a table."""
+        """Return a test with these readings as its table."""
         return cls(pd.DataFrame(list(rows)), contexts, frames)
 
     def __getitem__(self, name: str) -> Any:
@@ -47,7 +47,7 @@ class CoherenceTest(Result):
         return self.table[name].iloc[0]
 
     def reading(self, of: str) -> Any:
-        """Return the row of a reading, whose columns are attributes."""
+        """Return the row of a reading; its columns are attributes."""
         return self.table[self.table["of"] == of].iloc[0]
 
     def to_frame(self) -> pd.DataFrame:
@@ -66,7 +66,7 @@ def reading(
     published: Resampled = NONE,
     **more: Any,
 ) -> dict[str, Any]:
-    """Return a row of a `CoherenceTest`; `more` has what else its table holds."""
+    """Return a row of a `CoherenceTest`; `more` has further columns of its table."""
     row: dict[str, Any] = {"of": of, **value._asdict(), "null": null, "p_value": p_value}
     row |= {"n": n, "unit": unit, "published": published.value, "published_low": published.low}
     row |= {"published_high": published.high, "published_error": published.standard_error}

@@ -1,4 +1,4 @@
-"""Whether decisions tell of the state what stated beliefs do not: I(action; state | belief)."""
+"""Whether decisions depend on the state beyond stated beliefs: I(action; state | belief)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from knownminds.inference.resampling import Resampled, percentile_ends, times_dr
 from .belief_decisions import BeliefDecisions
 from .coherence_test import CoherenceTest, reading
 
-NEIGHBOURS = 3  # of the estimator, as published
-CLOSE = 1e-9  # distances that differ by less are the same: .31 - .30 is not .30 - .29 in floats
-BLOCK = 5  # contexts that exchange their states
+NEIGHBOURS = 3  # neighbours of the estimator, as published
+CLOSE = 1e-9  # distances that differ by less count as equal: .31 - .30 is not .30 - .29 in floats
+BLOCK = 5  # so many contexts exchange their states
 HALVES = 200  # random halves of the contexts, for the standard error
-WIDTH = 0.05  # most that stated beliefs differ within a block
+WIDTH = 0.05  # largest difference of stated beliefs within a block
 
 Integers = NDArray[np.int64]
 
@@ -38,32 +38,33 @@ def conditional_independence(
 ) -> CoherenceTest:
     """Test whether action and state are independent given the stated belief.
 
-    The estimator, in nats, is that of Mesner & Shalizi (2020) with 0/1 distances between actions
-    and between states and |dp| between beliefs; all within the distance of the k-th neighbour are
-    counted, ties too. Its standard error is by random halves of the contexts. It is held against
-    the null, its mean under permutation, not against zero.
+    The estimator, in nats, is that of Mesner & Shalizi (2020). Distances are 0/1 between actions
+    and between states, and |dp| between beliefs; all rows within the distance of the k-th neighbour
+    are counted, ties too. Its standard error comes from random halves of the contexts. It is
+    compared with the null, its mean under permutation, not with zero.
 
-    The state is drawn once per context, so contexts are what can be exchanged: the test permutes
-    the states of contexts with nearly the same belief (mean over their repetitions). A decider
-    that truthfully reports the belief on which it acts has actions independent of the state given
-    that belief, and the state's odds hardly change within a block; so its p-value is uniform.
-    Where the report is noisy, action and state share what the report lost, and the hypothesis is
-    false although the decider is rational.
+    The state is drawn once per context, so only contexts can be exchanged. The test permutes the
+    states of contexts with nearly the same belief (mean over their repetitions). If a decider
+    truthfully reports the belief on which it acts, its actions are independent of the state given
+    that belief. The state's odds hardly change within a block, so its p-value is uniform. If the
+    report is noisy, action and state share what the report lost, and the hypothesis is false
+    although the decider is rational.
 
     With `calibrated`, beliefs are first replaced by the isotonic regression of the state on them.
-    That makes wide ties in which action and state vary together; the regression is therefore
-    fitted anew in each permutation.
+    That makes wide ties in which action and state vary together, so the regression is fitted anew
+    in each permutation.
 
-    The published reading puts 1.96 standard errors of resampled rows around the estimate (Wald).
-    As a test it is conservative: repetitions are each other's neighbours, which lowers the
-    estimate. `percentile_low` and `percentile_high` are the percentiles of the same bootstraps,
-    and no test: a row drawn twice has itself as a neighbour, which adds some .01 to .03 to each
-    (`bootstrap_mean` is their mean), so that they lie above zero for many rational deciders.
+    The published reading puts 1.96 standard errors of resampled rows around the estimate (Wald). As
+    a test it is conservative: repetitions are each other's neighbours, which lowers the estimate.
+    `percentile_low` and `percentile_high` are the percentiles of the same bootstraps. They are no
+    test: a row that is drawn twice has itself as a neighbour, which adds some .01 to .03 to each
+    bootstrap (`bootstrap_mean` is their mean), so that they lie above zero for many rational
+    deciders.
 
     Parameters
     ----------
     belief
-        The elicitation that is held constant.
+        The elicitation whose belief is held constant.
     k
         Neighbours; 1 or more.
     replicates, bootstraps
@@ -104,7 +105,7 @@ def conditional_independence(
         "calibrated" if calibrated else "",
         Resampled(estimate, estimate - half, estimate + half, error),
         null=float(null.mean()),
-        # Equal up to the order of summation is equal.
+        # Values that differ only by the order of summation count as equal.
         p_value=(1 + int((null >= estimate - 1e-12).sum())) / (replicates + 1),
         n=len(p),
         published=published,
@@ -124,8 +125,8 @@ def exchanged_states(
 ) -> Integers:
     """Return R permutations of states[n] between contexts with nearly the same belief, [R, n].
 
-    Belief is the mean of p[n] in a context. With group[n], such as folds, which is the same in a
-    context, only contexts of a group exchange.
+    The belief is the mean of p[n] in a context. If group[n] is given, for instance folds, only
+    contexts of the same group are exchanged; it must be constant within a context.
     """
     n = int(context.max()) + 1
     mean = np.bincount(context, p) / np.bincount(context)
@@ -142,9 +143,9 @@ def exchanged_states(
 def neighbourhoods(p: Array, block: int = BLOCK, width: float = WIDTH) -> Integers:
     """Return for each context the number of its block of neighbours in p, [C].
 
-    Blocks are runs of contexts in the order of p: closed when they have `block` members, or when
-    the next would be more than `width` from their first. Equal p share a block. A short run joins
-    the one before it if that does not make it wider than `width`.
+    Blocks are runs of contexts in the order of p. A block ends when it has `block` members, or when
+    the next context would be more than `width` from its first. Equal p share a block. A short run
+    joins the one before it if that does not make it wider than `width`.
     """
     order = np.argsort(p, kind="stable")
     ranked = p[order]
@@ -181,11 +182,11 @@ def permuted(
 
 
 class _Problem:
-    """Beliefs and actions of n rows, whose order in p serves all permutations."""
+    """Beliefs and actions of n rows; their order in p serves all permutations."""
 
     def __init__(self, p: Array, action: Integers, k: int, calibrated: bool):
         values, position = np.unique(np.asarray(p, dtype=float), return_inverse=True)
-        # Beliefs that differ by rounding are one.
+        # Beliefs that differ by rounding count as equal.
         group = np.concatenate([[0], np.cumsum(np.diff(values) > CLOSE)])
         first = np.concatenate([[True], np.diff(group) > 0])
         self.values = values[first]
@@ -197,9 +198,9 @@ class _Problem:
     def estimates(self, state: Integers, weight: Integers | None = None) -> Array:
         """Return the estimate for each row of states[R, n] or weights[R, n], [R].
 
-        mean_i psi(k_i) - psi(n_ap,i) - psi(n_sp,i) + psi(n_p,i), the counts being of other rows
-        within the distance of row i's k-th neighbour. Mesner & Shalizi (2020) put 0 for what is
-        negative, which is not done here.
+        It is mean_i psi(k_i) - psi(n_ap,i) - psi(n_sp,i) + psi(n_p,i). The counts are those of
+        other rows within the distance of row i's k-th neighbour. Mesner & Shalizi (2020) replace
+        negative values by 0, which is not done here.
         """
         if weight is None:
             weight = np.ones((1, len(self.cell)), dtype=np.int64)
@@ -217,9 +218,9 @@ class _Problem:
     ) -> float:
         """Return the standard error of the estimate, by random halves of the contexts.
 
-        A bootstrap of contexts makes rows neighbours of themselves, and a jackknife that leaves out
-        one at a time overstates the spread by half, since neighbours change abruptly; leaving
-        out half of them does neither (Shao & Wu 1989).
+        In a bootstrap of contexts, rows become neighbours of themselves. A jackknife that leaves
+        out one context at a time overstates the spread by half, since neighbours change abruptly.
+        Leaving out half of the contexts has neither problem (Shao & Wu 1989).
         """
         n = int(context.max()) + 1
         if n < 4 or not rounds:
@@ -239,7 +240,7 @@ def _estimates(values, cell, action, state, weight, n_actions, k, calibrated, ps
     result = np.empty(replicates)
     cells = 2 * n_actions  # cell = 2 action + state
     count = np.zeros((cells, m), np.int64)
-    # Rows with a value before v: of the cell, the action, the state, all.
+    # Rows with a value before v: those of the cell, of the action, of the state, and all.
     of_cell = np.zeros((cells, m + 1), np.int64)
     of_action = np.zeros((n_actions, m + 1), np.int64)
     of_state = np.zeros((2, m + 1), np.int64)
@@ -280,7 +281,7 @@ def _estimates(values, cell, action, state, weight, n_actions, k, calibrated, ps
                     occupied[filled] = v
                     filled += 1
             if of_cell[c, levels] <= k:
-                continue  # all rows are within the distance 1 of the k-th neighbour: psi cancel
+                continue  # all rows are within the k-th neighbour's distance 1: psi cancel
             for q in range(filled):
                 v = occupied[q]
                 radius = _radius(height, occupied, filled, count[c], q, k)
@@ -320,10 +321,10 @@ def _radius(height, occupied, filled, count, q, k):  # type: ignore[no-untyped-d
 
 @compiled()
 def _pool(cell, state, weight, m, size, ones, height, level):  # type: ignore[no-untyped-def]
-    """Isotonic regression of the state on the values: heights of its levels, level of each value.
+    """Regress the state on the values isotonically: heights of levels, and each value's level.
 
-    Adjacent violators are pooled (Ayer et al. 1955). Values without rows belong to the level
-    before them.
+    Adjacent violators are pooled (Ayer et al. 1955). Values without rows belong to the level before
+    them.
     """
     for v in range(m):
         size[v] = 0.0
@@ -338,14 +339,14 @@ def _pool(cell, state, weight, m, size, ones, height, level):  # type: ignore[no
             continue
         last += 1
         rows, positive = size[v], ones[v]
-        # size and ones are overwritten from the front, always behind v
+        # size and ones are overwritten from the front, always before position v
         while last > 0 and ones[last - 1] * rows >= positive * size[last - 1]:
             rows += size[last - 1]
             positive += ones[last - 1]
             last -= 1
         size[last], ones[last] = rows, positive
         level[v] = last
-    # A value pooled later has a level that was lowered since.
+    # A value that was pooled later has a level that was lowered since.
     least = last
     for v in range(m - 1, -1, -1):
         least = min(least, level[v])

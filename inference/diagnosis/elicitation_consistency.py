@@ -17,7 +17,7 @@ from .coherence_test import NONE, CoherenceTest, reading
 
 PLAIN = ELICITATIONS[0]
 SPREAD = "sd of plain"  # names the row of the spread
-AT_A_TIME = 1_000_000  # answers that are exchanged at a time, which take 8 MB
+AT_A_TIME = 1_000_000  # so many answers are exchanged at a time, which takes 8 MB
 
 
 def elicitation_consistency(
@@ -25,23 +25,23 @@ def elicitation_consistency(
 ) -> CoherenceTest:
     """Compare the beliefs stated under each elicitation with the plain ones.
 
-    Distances between noisy answers are above zero although the belief is the same. So the test
-    exchanges the answers to the two questions within contexts, which changes nothing if they are
-    answered alike: p is the share of exchanges with a distance as large or larger, null the mean
+    Distances between noisy answers are above zero even if the belief is the same. So the test
+    exchanges the answers to the two questions within contexts, which changes nothing if both are
+    answered alike. p is the share of exchanges with a distance as large or larger; null is the mean
     distance of exchanges.
 
-    The first row is the spread of plain answers, their standard deviation between repetitions of a
+    The first row is the spread of plain answers: their standard deviation between repetitions of a
     context, pooled over contexts. Each other elicitation has a row. Its value is the root mean
-    square over contexts of the difference between means over repetitions, as in the published
-    table. Published is that of single answers against the mean of the plain ones, as in the
-    published formula. `mean_shift` is the mean difference, elicitation minus plain; `excess` is the
+    square, over contexts, of the difference between means over repetitions, as in the published
+    table. The column published has single answers against the mean of the plain ones, as in the
+    published formula. `mean_shift` is the mean difference, elicitation minus plain. `excess` is the
     mean square difference of means less its mean over all exchanges. The frame "summary" has the
     means over elicitations of excess and value.
 
     Raises
     ------
     ValueError
-        If the plain question, or every other, did not come or never answered.
+        If the plain question, or every other one, is absent from the trials or has no answer.
     """
     answers = _answered(data)
     plain = answers.pop(PLAIN)
@@ -71,15 +71,15 @@ def elicitation_consistency(
 
 
 class _Terms(NamedTuple):
-    """What the C contexts with answers to both elicitations contribute.
+    """Contributions of the C contexts with answers to both elicitations.
 
     Parameters
     ----------
-    both : which contexts those are
-    difference : of the means, elicitation minus plain, [C]
+    both : which contexts have both
+    difference : difference of the means, elicitation minus plain, [C]
     squares, counted : sum of squares of single answers from the plain mean, and their number, [C]
-    excess : squared difference of means less its mean over exchanges, [C]: the variance of all
-        answers times 1 / n + 1 / m, as in any random partition
+    excess : squared difference of means less its mean over exchanges, [C]; the latter is the
+        variance of all answers times 1 / n + 1 / m, as in any random partition
     """
 
     both: NDArray[np.bool_]
@@ -126,7 +126,7 @@ def _answered(data: BeliefDecisions) -> dict[str, Array]:
 
 
 def _mean(answers: Array) -> Array:
-    """Return means over the last axis; NaN where all is missing."""
+    """Return means over the last axis; NaN where all numbers are missing."""
     given = np.isfinite(answers)
     with np.errstate(invalid="ignore"):
         mean: Array = np.where(given, answers, 0.0).sum(axis=-1) / given.sum(axis=-1)
@@ -171,7 +171,8 @@ def _distance(
 def _exchanged(answers: Array, n_plain: NDArray[np.int64], key: Array) -> Array:
     """Return both distances with the answers[C, R] to two questions exchanged, [2, B].
 
-    In each of B rounds, plain takes those answers of a context whose keys[B, C, R] are the lowest.
+    In each of B rounds, the plain question gets the answers of a context with the lowest keys[B, C,
+    R].
     """
     answered = np.isfinite(answers)
     rank = np.argsort(np.argsort(np.where(answered, key, np.inf), axis=2), axis=2)

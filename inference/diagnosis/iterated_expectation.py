@@ -17,9 +17,9 @@ from .coherence_test import CoherenceTest, reading
 from .predictive_gain import features_of, folds_of, scikit_learn
 
 FOLDS = 5
-TREES = 100  # of a forest
-ROUNDED = 0.01  # to which beliefs are stated
-# How a row is named by the elicitation of p(z | x): the published one goes without saying.
+TREES = 100  # trees of a forest
+ROUNDED = 0.01  # beliefs are stated to this precision
+# The name of a row adds the elicitation of p(z | x), unless it is the published one.
 SEPARATE = {"distribution": "", "separate": ", asked singly"}
 
 
@@ -35,18 +35,18 @@ def iterated_expectation(
 ) -> CoherenceTest:
     """Compare the belief about x with the average of the beliefs about x and each part of z.
 
-    The first row is the mean over contexts of sum_j p(x, z_j) p(z_j | x) - p(x), with its t test:
-    noise and rounding leave it nearly where it is. Published is the median over rows of
-    |p(x) - sum_j p(x, z_j) p(z_j | x)| / p(x). It is no test: coherent beliefs stated exactly have
-    0, but rounding alone lifts it, most where p is small. The row "ratio if exact" is that of the
-    exact beliefs rounded to .01. With `forest`, "ratio of forests" is that of random forests
-    (Breiman 2001) that have learnt p*(x) and p*(x, z_j) from the exact beliefs of other contexts
-    and were never given the law; they weigh the parts by the exact p*(z_j | x). "above forests" is
-    the difference. The paper sets the ratio beside such a forest's and calls none a violation.
+    The first row is the mean over contexts of sum_j p(x, z_j) p(z_j | x) - p(x), with its t test;
+    noise and rounding hardly change it. Published is the median over rows of |p(x) - sum_j p(x,
+    z_j) p(z_j | x)| / p(x). It is no test. Coherent beliefs have 0 if stated exactly, but rounding
+    alone raises it, most where p is small. The row "ratio if exact" is that of the exact beliefs
+    rounded to .01. With `forest`, "ratio of forests" is that of random forests (Breiman 2001) that
+    learnt p*(x) and p*(x, z_j) from the exact beliefs of other contexts, without the law; they
+    weigh the parts by the exact p*(z_j | x). "above forests" is the difference. The paper compares
+    the ratio with such a forest's and does not call either a violation.
 
-    Published is p(z_j | x) as one distribution, which sums to 1. Questions about one part at a time
-    are another elicitation: probabilities that sum to 1.3 are no error of reading there, and the
-    violation is larger by what they sum to. `mass` is the median of that sum.
+    The published form asks for p(z_j | x) as one distribution, which sums to 1. Questions about one
+    part at a time are another elicitation. There probabilities may sum to 1.3 without any reading
+    error, and the violation is larger by that excess. `mass` is the median of that sum.
 
     Parameters
     ----------
@@ -57,14 +57,15 @@ def iterated_expectation(
     forest
         Whether to train it; needs scikit-learn.
     elicitation
-        "distribution" or "separate": by which answers; None for the first that came.
+        "distribution" or "separate", the answers that are used; None for the first kind in the
+        data.
     bootstraps, seed
-        Of the intervals.
+        How many bootstraps make the intervals, and their seed.
 
     Raises
     ------
     ValueError
-        If no parts came, no row has all answers, or the forest has nothing to learn
+        If the trials have no parts, no row has all answers, or the forest has nothing to learn
         from.
     """
     parts = data.parts
@@ -132,7 +133,7 @@ class _Beliefs(NamedTuple):
 
     @classmethod
     def of(cls, data: BeliefDecisions, whole: str, weight: str, given: str) -> _Beliefs:
-        """Take them from columns; those of the parts end with their numbers."""
+        """Take the beliefs from columns; the columns of the parts end with the parts' numbers."""
         return cls(data.numbers(whole), data.of_parts(weight), data.of_parts(given))
 
 
@@ -149,7 +150,7 @@ def signed_gap(whole: Array, weights: Array, givens: Array, context: NDArray[np.
 def ratios(whole: Array, weights: Array, givens: Array) -> Array:
     """Return |p(x) - sum_j p(x, z_j) p(z_j | x)| / p(x), [n]; NaN where p(x) is 0."""
     error = np.abs(whole - (weights * givens).sum(axis=1))
-    # Sums of numbers with two decimals are off by rounding.
+    # Sums of numbers with two decimals have rounding errors.
     error = np.where(error < 1e-12, 0.0, error)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(whole > 0, error / whole, np.nan)
@@ -166,7 +167,7 @@ def _medians(beliefs: _Beliefs, draws: NDArray[np.int64]) -> Array:
     ranked = values[known][order]
     before = np.cumsum(weight[:, order], axis=1)
     total = before[:, -1]
-    # The two middle ones, counted from 1; the same one where the number is odd.
+    # These are the two middle values, counted from 1; both are the same if the number is odd.
     low = (before < ((total + 1) // 2)[:, None]).sum(axis=1)
     high = (before < (total // 2 + 1)[:, None]).sum(axis=1)
     last = len(ranked) - 1
@@ -175,7 +176,7 @@ def _medians(beliefs: _Beliefs, draws: NDArray[np.int64]) -> Array:
 
 
 def _forest(features: Array, truth: _Beliefs, context: NDArray[np.int64], seed: int) -> _Beliefs:
-    """Return what forests trained on other contexts believe; the parts keep their weights."""
+    """Return the beliefs of forests trained on other contexts; the parts keep their weights."""
     whole, weights, givens = truth
     scikit_learn("The random-forest baseline")
     parts = givens.shape[1]
@@ -193,7 +194,7 @@ def _forest(features: Array, truth: _Beliefs, context: NDArray[np.int64], seed: 
 
 
 def _grown(x: Array, y: Array, values: Array, seed: int) -> Array:
-    """Return what a random forest that learnt y[n] from x[n, F] predicts for values[m, F], [m]."""
+    """Return predictions [m] for values[m, F], of a random forest trained on x[n, F] and y[n]."""
     from sklearn.ensemble import RandomForestRegressor
 
     forest = RandomForestRegressor(TREES, random_state=seed).fit(x, y)

@@ -27,20 +27,20 @@ def monotone_choice(
 ) -> CoherenceTest:
     """Look for falls of the share of the bolder action from lower to higher belief.
 
-    If noise in choice is independent of belief, the odds of one action over another are monotone
-    in it. Beliefs are cut at their quantiles into five bins, or fewer where beliefs are tied at an
-    edge; for each pair of actions and each pair of bins a one-sided Fisher exact test asks whether
-    the share of the first fell. Pairs of bins of which one has neither action are not tested and
-    not in the denominator.
+    If noise in choice is independent of belief, the odds of one action over another are monotone in
+    the belief. Beliefs are cut at their quantiles into five bins, or fewer if beliefs are tied at
+    an edge. For each pair of actions and each pair of bins, a one-sided Fisher exact test asks
+    whether the share of the first action fell. Pairs of bins of which one has neither action are
+    not tested and are not in the denominator.
 
-    The first row counts turns: of the significant rises and falls of a pair of actions (Holm 1979)
-    the rarer count, for all who maximise expected utility with noise have only one kind. An
-    expected-utility maximiser for whom waiting costs most where the condition is present defers
-    less as belief grows. Its p-value is of the hypothesis that each share only rises or only falls
+    The first row counts turns. Among the significant rises and falls of a pair of actions (Holm
+    1979), it is the rarer count, since maximisers of expected utility with noise have only one
+    kind. (If waiting costs most where the condition is present, such a maximiser defers less as
+    belief grows.) Its p-value is for the hypothesis that each share only rises or only falls
     (Bonferroni over the pairs of actions). Published are falls that are significant by themselves;
-    with ten pairs of bins they accuse more often than their level says. A row per pair of actions
-    has the share of pairs of bins with a significant fall after Holm's correction, the p-value of
-    the hypothesis that its share falls nowhere, and the published share.
+    with ten pairs of bins they occur more often than their level says. A row per pair of actions
+    has the share of pairs of bins with a significant fall after Holm's correction, the p-value for
+    the hypothesis that its share never falls, and the published share.
 
     The frame "bins" has a row per pair of actions and pair of bins: first, second, low, high,
     p_value (1 where the share does not fall); "shares" a row per pair of actions and bin: first,
@@ -49,9 +49,10 @@ def monotone_choice(
     Parameters
     ----------
     belief
-        The elicitation by which rows are binned.
+        The elicitation by whose belief rows are binned.
     bootstraps, seed
-        Of the intervals: contexts are drawn with replacement, the bins stay.
+        How many bootstraps make the intervals, and their seed. Contexts are drawn with replacement;
+        the bins stay.
 
     Raises
     ------
@@ -104,7 +105,7 @@ def monotone_choice(
 def _binned(p: Array) -> tuple[Array, NDArray[np.int64]]:
     """Return the edges between quantile bins, and the bin of each belief."""
     edges = np.unique(np.quantile(p, np.arange(1, BINS) / BINS))
-    edges = edges[edges > p.min()]  # below the lowest there is nobody
+    edges = edges[edges > p.min()]  # nobody is below the lowest
     position = np.searchsorted(edges, p, side="right")
     held = np.unique(position)  # quantiles of few beliefs may leave a bin empty
     return edges[held[1:] - 1], np.searchsorted(held, position)
@@ -117,7 +118,7 @@ class _PairTests:
     Parameters
     ----------
     testable : whether both bins have one of the actions, [1 + B, P]
-    falls, rises : p-values that the share of the first falls or rises, [1 + B, P]
+    falls, rises : p-values for a fall or a rise of the first action's share, [1 + B, P]
     holm_falls, holm_rises : the same, corrected for all testable pairs; 1 elsewhere
     """
 
@@ -144,9 +145,9 @@ class _PairTests:
 
     @property
     def p_turning(self) -> Array:
-        """p-value of the hypothesis that the share only rises or only falls, [1 + B].
+        """p-value for the hypothesis that the share only rises or only falls, [1 + B].
 
-        Both a fall and a rise must be significant; NaN where nothing is testable.
+        Both a fall and a rise must be significant; NaN if nothing is testable.
         """
         least = [p.min(axis=1, initial=1.0) for p in (self.holm_falls, self.holm_rises)]
         return np.where(self.testable.any(axis=1), np.maximum(*least), np.nan)
@@ -189,7 +190,7 @@ def _shares(pairs: list[_PairTests]) -> tuple[Array, Array, Array]:
 
 def _holm_rows(p_value: Array, testable: NDArray[np.bool_]) -> Array:
     """Return `holm` of the testable entries of each row of p_value[B, P]; 1 elsewhere."""
-    p_value = np.where(testable, p_value, 2.0)  # in the end, behind all others
+    p_value = np.where(testable, p_value, 2.0)  # sorts after all others
     order = np.argsort(p_value, axis=1, kind="stable")
     ranked = np.take_along_axis(p_value, order, axis=1)
     left = testable.sum(axis=1)[:, None] - np.arange(p_value.shape[1])
@@ -202,7 +203,7 @@ def _holm_rows(p_value: Array, testable: NDArray[np.bool_]) -> Array:
 def _fisher(one: NDArray[np.int64], other: NDArray[np.int64]) -> Array:
     """Return Fisher's one-sided p-values that the first share is larger in `one`, of [..., 2].
 
-    1 where it is not.
+    They are 1 where it is not larger.
     """
     n, m = one.sum(axis=-1), other.sum(axis=-1)
     first = one[..., 0] + other[..., 0]
@@ -211,7 +212,8 @@ def _fisher(one: NDArray[np.int64], other: NDArray[np.int64]) -> Array:
     tables = (one[..., 0], n + m, first, n)
     said, whole, of_first, drawn = (part[larger] for part in tables)
     tail = np.minimum(scipy.stats.hypergeom.sf(said - 1, whole, of_first, drawn), 1.0)
-    # Of six choices, three of each, p may be 1/20: rounding is not to lift it above that level.
+    # With six choices, three of each action, p may be 1/20; rounding must not lift it above that
+    # level.
     p_value[larger] = tail * (1.0 - ROUNDING)
     return p_value
 

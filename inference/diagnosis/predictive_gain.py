@@ -1,4 +1,4 @@
-"""How much better decisions are predicted when the state is known besides the stated belief."""
+"""How much better decisions are predicted if the state is known besides the stated belief."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from .coherence_test import NONE, CoherenceTest, reading
 from .conditional_independence import exchanged_states
 
 FOLDS = 5
-FLOOR = 1e-3  # share of every prediction that is spread over all actions
-LEAF = 25  # rows in a leaf of a tree, at least
+FLOOR = 1e-3  # this share of every prediction is spread over all actions
+LEAF = 25  # least number of rows in a leaf of a tree
 
 Learner = Literal["gradient_boosting", "catboost", "tree"]
 
 
 class Classifier(Protocol):
-    """What learns to predict actions: fit and predict_proba as in scikit-learn."""
+    """A learner that predicts actions: fit and predict_proba as in scikit-learn."""
 
     classes_: Any
 
@@ -50,29 +50,31 @@ def predictive_gain(
 ) -> CoherenceTest:
     """Predict actions of new contexts from the belief, with and without the state.
 
-    Contexts stay together in one of five folds, so no repetition of a tested context is learnt
-    from. A state that says nothing still costs: the model with it learns noise, so the expected
-    gain of a rational decider is below zero, and an interval above zero, the published reading, is
-    no test of known size. The test holds what was learnt fixed and exchanges the states of the
-    contexts that are predicted, among those of the same fold with nearly the same belief (holdout
-    randomization, Tansey et al. 2022; neighbourhoods as in `conditional_independence`).
+    Contexts stay together in one of five folds, so that nothing is learnt from repetitions of a
+    tested context. A state that has no information still costs something: the model with the state
+    learns noise. So the expected gain of a rational decider is below zero, and an interval above
+    zero, the published reading, is no test of known size. The test keeps the learnt models and
+    exchanges the states of the predicted contexts, among those of the same fold with nearly the
+    same belief (holdout randomization, Tansey et al. 2022; neighbourhoods as in
+    `conditional_independence`).
 
     The value is the percentage by which the log-loss is smaller than with exchanged states.
-    Published is that against the loss without the state; `without` is that loss, per row in nats,
-    and `null_mean` the mean percentage of the exchanges. The first row compares A ~ (p, state) with
-    A ~ p; with features, the second compares A ~ (p, x, state) with A ~ (p, x).
+    Published is the same against the loss without the state. `without` is that loss, per row in
+    nats, and `null_mean` is the mean percentage of the exchanges. The first row compares A ~ (p,
+    state) with A ~ p; with features, the second row compares A ~ (p, x, state) with A ~ (p, x).
 
     Parameters
     ----------
     belief
-        The elicitation that is held constant.
+        The elicitation whose belief is held constant.
     features
-        Columns of evidence for the second comparison; text is taken as categories.
+        Columns of evidence for the second comparison; text counts as categories.
     learner
         "gradient_boosting" (scikit-learn's HistGradientBoosting), "catboost", "tree" (one decision
-        tree, quick), or a function of a seed that returns a classifier of the user.
+        tree, quick), or a function that takes a seed and returns a classifier.
     bootstraps, replicates, seed
-        Of the intervals, and of the exchanges (0 for none).
+        How many bootstraps make the intervals, how many exchanges make the test (0 for none), and
+        the seed.
 
     Raises
     ------
@@ -149,7 +151,7 @@ def features_of(frame: pd.DataFrame, names: Sequence[str]) -> Array:
     Raises
     ------
     ValueError
-        If there are none, or a column is missing.
+        If no column is named, or a column is missing.
     """
     lost = [name for name in names if name not in frame]
     if lost or not names:
@@ -169,7 +171,7 @@ def features_of(frame: pd.DataFrame, names: Sequence[str]) -> Array:
 
 
 def scikit_learn(what: str) -> None:
-    """Raise with the line that installs scikit-learn if it is not there."""
+    """Raise ImportError with the line that installs scikit-learn if it is missing."""
     try:
         import sklearn  # noqa: F401
     except ModuleNotFoundError:
@@ -178,14 +180,14 @@ def scikit_learn(what: str) -> None:
         ) from None
 
 
-# Where each learner is, what its seed is called, and its options.
+# Each learner has its module, its class, the name of its seed, and its options.
 LEARNERS: dict[str, tuple[str, str, str, dict[str, Any]]] = {
-    # Slow and shallow: beliefs are one number, and a thousand rows are few.
+    # Learning is slow and shallow: beliefs are one number, and a thousand rows are few.
     "gradient_boosting": (
         "sklearn.ensemble", "HistGradientBoostingClassifier", "random_state",
         {"learning_rate": 0.05, "max_iter": 60, "max_leaf_nodes": 8, "early_stopping": False},
     ),
-    # Depth and iterations as published.
+    # Depth and iterations are as published.
     "catboost": (
         "catboost", "CatBoostClassifier", "random_seed",
         {"depth": 6, "iterations": 1000, "verbose": False, "allow_writing_files": False},
@@ -214,7 +216,7 @@ def _learner(name: Learner | Callable[[int], Classifier]) -> Callable[[int], Cla
 
 
 def _with_state(known: Array, state: NDArray[np.int64]) -> tuple[Array, list[Array]]:
-    """Return features with the state beside what is known, and as they would be in either state."""
+    """Return features with the state added, and the same features in either state."""
     either = [np.full(len(known), theta) for theta in (0, 1)]
     x, *designs = (np.column_stack([known, theta]) for theta in (state, *either))
     return x, designs
@@ -228,7 +230,7 @@ def _losses(
     fold: NDArray[np.int64],
     seed: int,
 ) -> Array:
-    """Learn from x[n, F] in the other folds; return each row's log-loss by each of D designs."""
+    """Learn from x[n, F] in the other folds; return each row's log-loss under each of D designs."""
     loss = np.empty((len(action), len(designs)))
     n = len(ACTIONS)
     with _one_thread():
@@ -255,7 +257,7 @@ def _one_thread() -> AbstractContextManager[Any]:
     """Return a context in which scikit-learn computes in one thread: data are small."""
     try:
         from threadpoolctl import threadpool_limits
-    except ModuleNotFoundError:  # as is scikit-learn, then
+    except ModuleNotFoundError:  # then scikit-learn is missing, too
         return nullcontext()
     limits: AbstractContextManager[Any] = threadpool_limits(1)
     return limits

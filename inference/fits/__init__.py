@@ -1,4 +1,4 @@
-"""Point fits of any agent, many subjects at once; missing answers, what a design can tell.
+"""Point fits of any agent, many subjects at once; missing answers; what a design can estimate.
 
-Imported by every room of this floor and by validation.
+Every room of this floor and validation import it.
 """

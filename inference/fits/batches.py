@@ -1,4 +1,4 @@
-"""Work on many subjects, some at a time, in threads: kernels give the interpreter's lock free."""
+"""Work on many subjects in batches and threads; kernels release the interpreter's lock."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Found = TypeVar("Found")
 def in_batches(
     work: Callable[[NDArray[np.int64]], Found], count: int, size: int, workers: int | None
 ) -> list[Found]:
-    """Return what `work` makes of the positions 0 to count - 1, at most `size` of them at a time.
+    """Return the results of `work` on the positions 0 to count - 1, at most `size` at a time.
 
     Parameters
     ----------

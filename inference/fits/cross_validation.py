@@ -21,21 +21,21 @@ from .point import maximum_a_posteriori
 
 Integers = NDArray[np.int64]
 
-ROWS = 1024  # subjects x sequences that are fitted at once
+ROWS = 1024  # so many pairs of subject and sequence are fitted at once
 MEMORY_PROBES = (0.15, 0.5, 0.85)  # prior quantiles at which a likelihood is tried for memory
 
 
 @dataclass(frozen=True)
 class Folds:
-    """Which trials are left out together: the sequences of each subject, the same for all rivals.
+    """The trials that are left out together: sequences of each subject, the same for all rivals.
 
-    Given its parameters, none of the models carries anything from one sequence into another, so
-    a sequence can be predicted by what the others say about the parameters.
+    Given its parameters, no model carries anything from one sequence into another. So a sequence
+    can be predicted from what the others say about the parameters.
 
     Parameters
     ----------
     by
-        What tells sequences apart: "session", and stimulus columns such as "context".
+        The names of what separates sequences: "session", and stimulus columns such as "context".
     number
         Sequence of each trial, counted from 0 within its subject, [trials].
     count
@@ -48,12 +48,12 @@ class Folds:
 
     @classmethod
     def read(cls, models: Sequence[type[Model]], trials: Trials) -> Folds:
-        """Find the sequences that all the models keep apart.
+        """Find the sequences that are independent in all models.
 
         Raises
         ------
         ValueError
-            If a subject has a single one.
+            If a subject has only one sequence.
         """
         frame = trials.frame
         subject, names = pd.factorize(frame["subject"])
@@ -71,7 +71,7 @@ class Folds:
     def of_columns(
         cls, subject: Integers, columns: Mapping[str, Integers], names: Sequence[str]
     ) -> Folds:
-        """Tell sequences apart by integer columns, [trials] each; `names` are the subjects'.
+        """Separate sequences by integer columns, [trials] each; `names` are the subjects'.
 
         Raises
         ------
@@ -104,8 +104,8 @@ class Folds:
 def kept_apart(data: Sequence[ModelData], stimuli: Mapping[str, Integers]) -> tuple[str, ...]:
     """Name the columns across which none of the models carries anything over.
 
-    A model says so by `separate`, or has no memory at all: its likelihood of these trials stays
-    what it is when they are cut there.
+    A model names such columns in `separate`. A model without memory carries nothing over either:
+    its likelihood does not change if the trials are cut there.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ class SequenceData:
 
     Parameters
     ----------
-    data : Sequences of the model, none of which reaches over two folds.
+    data : The model's data, whose sequences never reach over two folds.
     number : Fold of each of the flat trials of `data`.
     folds : The folds.
     """
@@ -163,7 +163,7 @@ class SequenceData:
         return numbered(self.folds.count)
 
     def chunks(self) -> Iterator[NDArray[np.int64]]:
-        """Go through the positions of the pairs, some at a time; a subject's stay together."""
+        """Yield the positions of the pairs in chunks; the pairs of a subject stay together."""
         subject, _ = self.pairs
         per_subject = max(1, int(self.folds.count.max()))
         size = max(1, ROWS // per_subject)
@@ -171,11 +171,11 @@ class SequenceData:
             yield np.flatnonzero((first <= subject) & (subject < first + size))
 
     def without(self, chosen: Integers) -> ModelData:
-        """Row k holds all of a subject but its fold, for pair number chosen[k]."""
+        """Return data in which row k has all of a subject except its fold, for pair chosen[k]."""
         return self._take(chosen, left_out=True)
 
     def only(self, chosen: Integers) -> ModelData:
-        """Row k holds nothing but the fold, for pair number chosen[k]."""
+        """Return data in which row k has only the trials of a fold, for pair chosen[k]."""
         return self._take(chosen, left_out=False)
 
     def _take(self, chosen: Integers, left_out: bool) -> ModelData:
@@ -193,7 +193,7 @@ class SequenceData:
 
     @cached_property
     def _answered(self) -> Integers:
-        """Responses before each position of the order, [trials + 1]."""
+        """Number of responses before each position of the order, [trials + 1]."""
         given = self.data.answered[self.data.sequences.order]
         return np.concatenate([[0], np.cumsum(given)])
 
@@ -228,7 +228,7 @@ def _same_likelihood(whole: ModelData, cut: ModelData) -> bool:
 
 
 def probes(parameters: Parameters) -> list[Array]:
-    """Return a few different points z[P] of the prior, at which to try what a likelihood heeds."""
+    """Return a few different points z[P] of the prior, to try a likelihood for memory."""
     return [parameters.mean + parameters.sd * scipy.stats.norm.ppf(q) for q in MEMORY_PROBES]
 
 
@@ -239,7 +239,8 @@ def cross_validate(
     lapse: bool = False,
     workers: int | None = None,
 ) -> pd.DataFrame:
-    """Leave out each sequence in turn, fit the others, and see how probable the one left out is.
+    """Leave out each sequence in turn, fit the others, and compute how probable the left-out one
+    is.
 
     The sum over sequences k of log p(y_k | MAP(y without y_k)) is comparable between models of
     any size: parameters that fit noise predict badly (Stone 1974; Browne 2000).
@@ -247,11 +248,12 @@ def cross_validate(
     Parameters
     ----------
     data
-        Of the model that is judged.
+        Data of the model that is judged.
     folds
-        The sequences, from `Folds.read` with all rivals, so that all leave out the same.
+        The sequences, from `Folds.read` with all rivals, so that all models leave out the same
+        ones.
     lapse, workers
-        As in `maximum_a_posteriori`.
+        Arguments as in `maximum_a_posteriori`.
 
     Returns
     -------

@@ -25,12 +25,12 @@ from .point import FLAT_POSTERIOR
 # prior (1 in units of prior sds) and that of the best-known direction. It is the square of a
 # score of 1e-6, far above the rounding of exact gradients (about 1e-13).
 NULL = 1e-12
-TOUCHED = 1e-5  # a null direction has a component along a parameter, or a contrast, above this
+TOUCHED = 1e-5  # a null direction or a contrast involves a parameter if its component is above this
 
 
 @dataclass(frozen=True, eq=False)
 class Identifiability(Result):
-    """The expected Fisher information of one session, and what it cannot tell.
+    """The expected Fisher information of one session, and what it cannot estimate.
 
     In the arrays below the estimated parameters z are measured in prior sds (u = z / sd), which
     makes directions comparable between parameters.
@@ -42,12 +42,13 @@ class Identifiability(Result):
     failed
         Sessions without a finite gradient, left out of the means.
     information
-        Expected information of one session at each of M theta, [M, K, K]; NaN where all failed.
+        Expected information of one session at each of M theta, [M, K, K]; NaN where all sessions
+        failed.
     null
         Orthonormal directions along which no score of any session at any theta has a component,
         [K, D].
     null_at
-        Projection onto what is null at each theta, [M, K, K].
+        Projection onto the null directions at each theta, [M, K, K].
     """
 
     parameters: Parameters
@@ -75,7 +76,7 @@ class Identifiability(Result):
     def posterior_share(self) -> Array:
         """Posterior over prior sd after one session, mean over theta, [K]: 1 if nothing is learned.
 
-        The posterior precision is taken as information + prior precision.
+        The posterior precision is the information plus the prior precision.
         """
         precision = self.information[self._usable] + np.eye(len(self.names))
         variance = np.diagonal(np.linalg.inv(precision), axis1=1, axis2=2)
@@ -84,7 +85,7 @@ class Identifiability(Result):
 
     @cached_property
     def sentences(self) -> tuple[str, ...]:
-        """What cannot be told, and what hardly can, in words; empty if there is nothing."""
+        """What cannot be estimated, or only hardly, in sentences; empty if there is nothing."""
         said = list(self._lost())
         least = int(self._null_directions.min(initial=len(self.names)))
         more = least - self.null.shape[1]
@@ -92,7 +93,7 @@ class Identifiability(Result):
             said.append(f"a session says nothing along {more} more, which differ between theta")
         lost = np.linalg.norm(self.null, axis=1) > TOUCHED
         for i in np.flatnonzero((self.posterior_share > FLAT_POSTERIOR) & ~lost):
-            # Rounded down, since only the null leaves all.
+            # This is rounded down, since only a null direction leaves all of the prior.
             left = np.floor(1000.0 * self.posterior_share[i]) / 10.0
             said.append(
                 f"{self.names[i]}: hardly at all; a session leaves {left:.1f}% of its prior sd"
@@ -100,10 +101,10 @@ class Identifiability(Result):
         return tuple(said)
 
     def estimable(self, weights: Mapping[str, float]) -> bool:
-        """Say whether sessions tell a contrast of the parameters.
+        """Say whether sessions can estimate a contrast of the parameters.
 
-        It is told if at one theta at least it has no component along a direction that is null
-        there. The prior plays no part: a contrast that only the prior can settle is not told.
+        They can if, at one theta at least, it has no component along a direction that is null
+        there. The prior plays no part: a contrast that only the prior can determine does not count.
 
         Parameters
         ----------
@@ -124,7 +125,7 @@ class Identifiability(Result):
         return not self._is_lost(w * self.parameters.sd)
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per parameter: expected standard errors in z, and what is left of the prior."""
+        """One row per parameter: expected standard errors in z, and posterior over prior sd."""
         return pd.DataFrame(
             {
                 "parameter": self.names,
@@ -149,10 +150,10 @@ class Identifiability(Result):
         return bool(np.all(along > TOUCHED * np.linalg.norm(w)))
 
     def _lost(self) -> Iterator[str]:
-        """Say what is null at every theta alike, one sentence for parameters that belong together.
+        """Yield a sentence for each group of parameters that is null at every theta alike.
 
-        The projection onto the null directions falls into blocks. Within a block what the data
-        do tell is orthogonal to them: u-weights f, hence z-weights f / sd.
+        The projection onto the null directions falls into blocks. Within a block the data can
+        estimate what is orthogonal to them: u-weights f, hence z-weights f / sd.
         """
         projection = self.null @ self.null.T
         linked = np.abs(projection) > TOUCHED
@@ -186,7 +187,7 @@ def identifiability(
     all_trials: bool = False,
     seed: int = 0,
 ) -> Identifiability:
-    """Take the expected Fisher information of a session, and name what it cannot tell.
+    """Compute the expected Fisher information of a session, and name what it cannot estimate.
 
     At each of M values of theta sessions are simulated. The score s is the exact gradient of a
     session's log-likelihood in z at the values it was simulated with, where its mean is 0; the
@@ -199,14 +200,14 @@ def identifiability(
         Values of all of the model's parameters, [M, P], natural scale; None draws them from the
         priors. A fixed parameter has its fixed value in every row.
     subjects
-        M where theta is drawn.
+        M, if theta is drawn.
     sessions
-        Sessions at each theta, more than there are estimated parameters.
+        Sessions at each theta; there must be more of them than estimated parameters.
     fixed
-        Parameters held at known values.
+        Parameters with known values, which are not estimated.
     lapse
-        True lapse rate, one number or [M]; None for none, or for draws from its prior where it
-        is estimated.
+        True lapse rate, one number or [M]. None means no lapses, or draws from the prior if the
+        lapse rate is estimated.
     fit_lapse
         Whether the lapse rate is estimated; otherwise it is known.
     all_trials
@@ -321,10 +322,10 @@ def _gradients(
     seed: int,
     all_trials: bool,
 ) -> Array:
-    """Gradients on the natural scale of M x sessions sessions at their true values, lapse last."""
+    """Return natural-scale gradients at true values for M x sessions sessions, lapse last."""
     truth = np.repeat(values, sessions, axis=0)
     lapse = None if rates is None else np.repeat(rates, sessions)
-    # theta number i is drawn at (seed, i); session number n is simulated at (seed, 0, n).
+    # Theta number i is drawn at (seed, i); session number n is simulated at (seed, 0, n).
     simulated = simulate_sessions(model, truth, environment, seed, address=(0,), lapse=lapse)
     columns = simulated.columns
     separate = [columns[n].astype(np.int64) for n in model.separate if n in columns]
@@ -346,7 +347,8 @@ def _gradients(
 def _null(scores: Array) -> Array:
     """Return a basis [K, D] of the directions along which scores have no component.
 
-    From the singular values of the scores themselves: squaring first would lose half the digits.
+    It comes from the singular values of the scores themselves: squaring first would lose half the
+    digits.
     """
     if not scores.shape[1]:
         return np.empty((0, 0))
@@ -357,13 +359,13 @@ def _null(scores: Array) -> Array:
 
 
 def _complement(basis: Array) -> Array:
-    """Orthonormal basis of what is orthogonal to the orthonormal columns of `basis`, [K, K - D]."""
+    """Return an orthonormal basis of the complement of the columns of `basis`, [K, K - D]."""
     values, vectors = np.linalg.eigh(basis @ basis.T)
     return np.asarray(vectors[:, values < 0.5])
 
 
 def _expression(parameters: Sequence[Parameter], weights: Array) -> str:
-    """Write a combination of z, such as logit(alpha) - 0.5 log(beta)."""
+    """Return a combination of z as text, such as logit(alpha) - 0.5 log(beta)."""
     scaled = weights / (np.abs(weights).max() * np.sign(weights[0]))
     text = ""
     for parameter, weight in zip(parameters, scaled.tolist(), strict=True):

@@ -25,24 +25,24 @@ Integers = NDArray[np.int64]
 Fitter = Callable[[ModelData], PointFit]
 
 METHODS = ("map", "mle")
-MOST_ROUNDS = 20  # of the search; it ends by itself long before
-MOST_EXCHANGES = 8  # tried at a time for each end
-LEAST_GAIN = 1e-9  # what moves an estimate less is rounding
+MOST_ROUNDS = 20  # rounds of the search; it ends by itself long before
+MOST_EXCHANGES = 8  # exchanges that are tried at a time for each end
+LEAST_GAIN = 1e-9  # a smaller move of an estimate is rounding
 
 
 @dataclass(frozen=True)
 class MissingAnswerBounds(Result):
-    """Estimates of N subjects, and how far the answers that are missing could have moved them.
+    """Estimates of N subjects, and how far the missing answers could have moved them.
 
     Parameters
     ----------
-    fit : The estimates from the answers that are there. They are right if answers are missing at
-        random: if what is missing does not depend on what would have been said.
+    fit : The estimates from the observed answers. They are right if answers are missing at random:
+        if an answer's absence does not depend on what it would have been.
     n_missing : Trials without an answer, [N].
     low_z, high_z : Lowest and highest estimate on the unconstrained scale over the assumed answers,
         [N, K]; NaN where no fit succeeded.
-    low_error, high_error : Standard errors of the fits at which they were found, on the same scale,
-        [N, K].
+    low_error, high_error : Standard errors of the fits that reached these estimates, on the same
+        scale, [N, K].
     refits : How often the trials with assumed answers were fitted.
     """
 
@@ -102,22 +102,22 @@ def missing_answer_bounds(
     n_actions: int | None = None,
     workers: int | None = None,
 ) -> MissingAnswerBounds:
-    """Fit each subject, and bound its estimates over all that the missing answers could have been.
+    """Fit each subject, and bound its estimates over all possible values of the missing answers.
 
-    A fit leaves out trials without an answer, which is right if answers are missing at random.
-    Here each of them is taken for a choice that was made and not read: with action a it adds
-    log P(a | the answered trials before it), and it teaches nothing, since no reward came. The
-    bounds are the lowest and the highest estimate over all assignments of actions to these
-    trials, and over leaving them out. They hold the estimate that the unread choices would have
-    given, whatever hid them; nothing narrower does without a claim about what did.
+    A fit leaves out trials without an answer, which is right if answers are missing at random. Here
+    each of these trials counts as a choice that was made but not read. With action a it adds log
+    P(a | the answered trials before it). It teaches nothing, since no reward came. The bounds are
+    the lowest and the highest estimate over all assignments of actions to these trials, and over
+    leaving them out. They include the estimate from the unread choices, whatever hid them. Any
+    narrower bounds need an assumption about the reason.
 
-    There are (number of actions)**(missing answers) assignments, so the ends are sought and not
-    enumerated: the action of each trial by the first-order influence of its score on the
-    parameter (score times inverse information; Cook 1986), the trials fitted anew, and so on
-    until the estimate moves no further; then by exchanging single actions as long as that helps.
-    An end may thus lie short of the true one. Where all assignments could be enumerated, 99% of
-    the ends of "map" were the true ones, and what the others lacked was 0.01% of all widths; of
-    "mle" it was 93%, since its estimates jump to the ends of their supports (see the tests).
+    There are (number of actions)**(missing answers) assignments, too many to try them all. The
+    search for an end first sets the action of each trial by the influence of its score on the
+    parameter (score times inverse information; Cook 1986), fits anew, and repeats this until the
+    estimate moves no further. It then exchanges single actions as long as that helps. So an end may
+    fall short of the true one. In designs where all assignments could be tried, 99% of the ends of
+    "map" were the true ones, and the others lacked 0.01% of all widths. For "mle" it was 93%, since
+    its estimates jump to the ends of their supports (see the tests).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a model reads of a set of trials: flat columns, and how they fall into sequences."""
+"""The data that a model reads from trials: flat columns, and how they fall into sequences."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from knownminds.agents.sequences import MISSING, Sequences
 from knownminds.environments import Trials
 from knownminds.environments.later import pandas as pd
 
-# What stands where no answer is. A response may be any number, and samplers refuse NaN.
+# These values stand for a missing answer. A response may be any number, and samplers refuse NaN.
 _GONE = {"action": MISSING, "response": -np.inf}
 
 
-ROWS = 2048  # of subjects times points that a kernel takes at once
+ROWS = 2048  # a kernel takes so many pairs of subject and point at once
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class ModelData:
     model : the agent class
     subjects : names of the subjects; row k of theta is `subjects[k]`
     sequences : how the flat columns fall into sequences
-    flat : the columns the likelihood reads, each [trials]; a missing action is -1, a missing
+    flat : the columns that the likelihood reads, each [trials]; a missing action is -1, a missing
         response minus infinity
     n_actions : how many actions there were
     n_trials : number of trials with a response, per subject
@@ -45,7 +45,7 @@ class ModelData:
     flat: tuple[Array, ...]
     n_actions: int
     n_trials: NDArray[np.int64]
-    # The data of which these are `repeat`, so that trials are merged only once.
+    # These data are a `repeat` of the origin, so that trials are merged only once.
     _origin: ClassVar[tuple[ModelData, NDArray[np.int64]] | None] = None
 
     @classmethod
@@ -58,15 +58,16 @@ class ModelData:
         all_trials: bool = False,
         rows: pd.Series[Any] | None = None,
     ) -> ModelData:
-        """Take from the trials what the model needs.
+        """Read from the trials what the model needs.
 
-        Of a model with a `selection` the other trials count as unanswered, unless `all_trials`.
-        `rows` names of each trial what has a row of parameters, where subjects have several.
+        For a model with a `selection`, other trials count as unanswered, unless `all_trials`. If
+        subjects have several rows of parameters, `rows` names the row of each trial.
 
         Raises
         ------
         ValueError
-            Naming a column the model lacks, or a subject with a single trial.
+            If a column that the model reads is missing, or a subject has a single trial; the error
+            names it.
         """
         frame = trials.frame
         for column in model.columns:
@@ -108,13 +109,13 @@ class ModelData:
         n_actions: int,
         given: NDArray[np.bool_] | None = None,
     ) -> ModelData:
-        """Assemble from flat arrays in order of time; `given` marks trials with a response."""
+        """Make the data from flat arrays in order of time; `given` marks trials with a response."""
         columns = {name: flat[name] for name in model.columns}
-        if model.given == "either":  # each trial lacks what it did not ask for
+        if model.given == "either":  # each trial lacks the part that it did not ask for
             columns |= {n: _filled(columns[n], gone) for n, gone in _GONE.items() if n in columns}
         if given is not None and not given.all():
             columns = {n: np.where(given, c, _GONE.get(n, 0.0)) for n, c in columns.items()}
-        if "reward" in columns:  # NaN on trials that pay none, which teach nothing either way
+        if "reward" in columns:  # NaN on trials that pay nothing, where nothing is learned
             columns["reward"] = np.nan_to_num(columns["reward"])
         weights = None if given is None else given.astype(float)
         n_trials = np.bincount(subject, weights, minlength=len(subjects)).astype(np.int64)
@@ -124,7 +125,7 @@ class ModelData:
         return cls(model, tuple(subjects), sequences, flat_columns, n_actions, n_trials)
 
     def __len__(self) -> int:
-        """Count the subjects."""
+        """Return the number of subjects."""
         return len(self.subjects)
 
     @cached_property
@@ -138,10 +139,10 @@ class ModelData:
         return {}
 
     def rows(self, lapse: bool = False) -> tuple[Sequences, dict[str, Array]]:
-        """Return what the kernel reads, with lapses or without: sequences, and flat columns.
+        """Return what the kernel reads, with or without lapses: sequences, and flat columns.
 
-        These are the trials, or what the model makes of them (`Model.prepare`). Numbers that hang
-        on no earlier trial stand in the order of their columns, so that kernels meet equal
+        These are the trials, or what the model makes of them (`Model.prepare`). If answers do not
+        depend on earlier trials, they are ordered by their columns, so that kernels meet equal
         questions one after the other.
         """
         lapse = lapse and self.model.prepare is not None
@@ -196,12 +197,12 @@ class ModelData:
         return rows
 
     def read_by(self, model: type[Model]) -> ModelData:
-        """Return the same trials as another model reads them, which reads no further columns."""
+        """Return the same trials as read by another model, which must not need further columns."""
         named = dict(zip(self.model.columns, self.flat, strict=True))
         return replace(self, model=model, flat=tuple(named[name] for name in model.columns))
 
     def log_likelihood(self, theta: Array, lapse: Array | None = None) -> tuple[Array, Array]:
-        """Log-likelihood [N] of theta [N, P] and its gradient on the natural scale."""
+        """Return the log-likelihood [N] at theta [N, P], and its gradient on the natural scale."""
         sequences, columns = self.laid_out(lapse is not None)
         total, gradient = self.model.log_likelihood(
             read_only(theta),
@@ -219,7 +220,7 @@ def _answered(model: type[Model], flat: Mapping[str, Array]) -> NDArray[np.bool_
 
 
 def _combined(model: type[Model], given: Sequence[NDArray[np.bool_]]) -> NDArray[np.bool_]:
-    """Say which trials have an answer, from which have its parts."""
+    """Return which trials have an answer, given which have each of its parts."""
     join = np.logical_or if model.given == "either" else np.logical_and
     mask: NDArray[np.bool_] = join.reduce(given)
     return mask
@@ -230,13 +231,13 @@ def _filled(column: Array, gone: float) -> Array:
 
 
 def answered_by(model: type[Model]) -> tuple[str, ...]:
-    """Return the columns in which a model's answers stand."""
+    """Return the columns that hold a model's answers."""
     return tuple(name for name in ("action", "response") if name in model.columns)
 
 
 @dataclass(frozen=True)
 class Unknowns:
-    """Which parameters of a model are estimated, and at what values the others are held.
+    """The estimated parameters of a model, and the values of those that are held fixed.
 
     Parameters
     ----------
@@ -255,7 +256,7 @@ class Unknowns:
     def of(
         cls, model: type[Model], fixed: Mapping[str, float] | None = None, lapse: bool = False
     ) -> Unknowns:
-        """Hold the parameters named in `fixed` and estimate the rest (and `lapse`, if wanted)."""
+        """Fix the parameters named in `fixed`, and estimate the others (and `lapse`, if true)."""
         parameters = model.parameters
         full = np.full(len(parameters), np.nan)
         for name, value in (fixed or {}).items():
@@ -277,23 +278,23 @@ class Unknowns:
         return replace(self, parameters=Parameters(*shifted))
 
     def held(self, model: type[Model]) -> dict[str, float]:
-        """Return the values at which parameters are held, by name."""
+        """Return the values of the fixed parameters, by name."""
         known = zip(model.parameters.names, self.full.tolist(), strict=True)
         return {name: value for name, value in known if not np.isnan(value)}
 
     @property
     def places(self) -> NDArray[np.int64]:
-        """Where each estimated value stands among all of the model's, lapses behind these, [K]."""
+        """The position of each estimated value among all of the model's, with lapses last, [K]."""
         return np.append(self.columns, len(self.full)) if self.lapse else self.columns
 
     def whole(self, theta: Array) -> Array:
-        """Return estimated values theta [N, K] with those that are fixed, lapses last."""
+        """Return estimated values theta [N, K] together with the fixed ones, lapses last."""
         values = np.broadcast_to(self.full, (len(theta), len(self.full))).copy()
         values[:, self.columns] = theta[:, : len(self.columns)]
         return np.column_stack([values, theta[:, len(self.columns) :]])
 
     def log_likelihood(self, data: ModelData, theta: Array) -> tuple[Array, Array]:
-        """Log-likelihood [N] of the estimated values theta [N, K], and its gradient [N, K]."""
+        """Return the log-likelihood [N] at estimated theta [N, K], and its gradient [N, K]."""
         values, lapse = (theta[:, :-1], theta[:, -1]) if self.lapse else (theta, None)
         if len(self.columns) == len(self.full):
             return data.log_likelihood(values, lapse)
@@ -307,9 +308,9 @@ class LikelihoodAtPoints:
     Parameters
     ----------
     data, unknowns
-        The trials of the subjects, and what is unknown of them.
+        The trials of the subjects, and their unknowns.
     points
-        S, how many points there are at a time.
+        S, the number of points at a time.
     """
 
     def __init__(self, data: ModelData, unknowns: Unknowns, points: int) -> None:

@@ -13,12 +13,12 @@ from knownminds.agents.parameters import Array
 
 from .model_data import Unknowns
 
-REACH = 10.0  # prior sds around the prior mean within which a search stays, for its sake
-DISTANT = 16.0  # the same where an inner model lies at infinity
+REACH = 10.0  # a search stays within so many prior sds of the prior mean
+DISTANT = 16.0  # the same if an inner model lies at infinity
 
 
 def within(model: type[Model]) -> Sequence[Nesting]:
-    """Return what is known of the models that lie within this one."""
+    """Return the nestings of the models that lie within this one."""
     return [nesting for nesting in NESTED if nesting.outer is model]
 
 
@@ -42,7 +42,7 @@ def _own_reach(model: type[Model]) -> tuple[float, ...]:
 def reach_of(model: type[Model], unknowns: Unknowns) -> Array:
     """Return how far from the prior mean each unknown is searched, in z, [K].
 
-    So far that all of what a search of a model within this one can find is reached too.
+    The search must reach everything that a search of a model within this one can find.
     """
     reach = np.array(_own_reach(model))[unknowns.columns]
     if unknowns.lapse:

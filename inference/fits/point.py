@@ -37,7 +37,7 @@ KINK = 1e-6  # of the prior sd, to either side of a point that may lie on a kink
 
 @dataclass(frozen=True)
 class PointFit(Result):
-    """Point estimates of N subjects, with what one must know before believing them.
+    """Point estimates of N subjects, with everything that one must know before believing them.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def maximum_likelihood(
     Parameters
     ----------
     fixed
-        Values of parameters that are held instead of estimated.
+        Values of parameters that are fixed instead of estimated.
     lapse
         Estimate a lapse rate as well.
     starts
@@ -149,8 +149,8 @@ def maximum_likelihood(
     workers
         Threads; None for one per core.
     inner
-        Fits of models that lie within this one to the same subjects, by name, with the same values
-        fixed: the search begins at them too, instead of fitting these models first.
+        Fits of models that lie within this one to the same subjects, by name, with the same fixed
+        values. The search also begins at these fits, instead of fitting these models first.
     """
     data = trials if isinstance(trials, ModelData) else ModelData.read(model, trials)
     return fit_points(data, Unknowns.of(model, fixed, lapse), "mle", starts, workers, inner)
@@ -167,7 +167,7 @@ def maximum_a_posteriori(
 ) -> PointFit:
     """Fit each subject's most probable parameters under the model's priors.
 
-    The maximum is that of the posterior density on the unconstrained scale. Parameters as in
+    The maximum is that of the posterior density on the unconstrained scale. Parameters are as in
     `maximum_likelihood`.
     """
     data = trials if isinstance(trials, ModelData) else ModelData.read(model, trials)
@@ -182,7 +182,7 @@ def fit_points(
     workers: int | None,
     inner: Mapping[str, PointFit] | None = None,
 ) -> PointFit:
-    """Fit each subject: by "mle", or by "map" under the priors that the unknowns have."""
+    """Fit each subject by "mle", or by "map" under the priors of the unknowns."""
     if starts < 1:
         raise ValueError(f"A fit needs at least one start; got starts={starts}.")
 
@@ -209,7 +209,7 @@ def joined(fits: Sequence[PointFit]) -> PointFit:
 
 
 class NegativeLogPosterior:
-    """The objective of all subjects and starts; sheds the data of those that have arrived."""
+    """The objective of all subjects and starts; it drops the data of those that have arrived."""
 
     def __init__(self, data: ModelData, unknowns: Unknowns, with_prior: bool, starts: int):
         self.unknowns, self.with_prior = unknowns, with_prior
@@ -246,9 +246,11 @@ class NegativeLogPosterior:
 def _starting_points(
     parameters: Parameters, starts: int, named: Sequence[Mapping[str, float]]
 ) -> Array:
-    """Return the prior mean, quantiles of the prior at points of a Halton sequence, `named` ones.
+    """Return the prior mean, quantiles of the prior at points of a Halton sequence, and named
+    points.
 
-    Of the named points what is not estimated plays no part, and none is there if nothing is left.
+    Values of parameters that are not estimated are ignored. A named point without any other value
+    is left out.
     """
     if len(parameters) == 0:
         return np.zeros((1, 0))
@@ -267,10 +269,11 @@ def _starting_points(
 def _nested_points(
     data: ModelData, unknowns: Unknowns, method: str, starts: int, known: Mapping[str, Array]
 ) -> list[Array]:
-    """Fit the models that lie within this one, and begin at their estimates too.
+    """Fit the models that lie within this one, and return their estimates as further starts.
 
-    Searches of their have ended below them, where answers are few, alike or at the ends of
-    the scale. For "mle" alone: where priors count, an outer model may well be less probable.
+    Searches without these starts have ended below the inner models, if answers are few, alike or at
+    the ends of the scale. This is for "mle" alone: under priors, an outer model may well be less
+    probable.
     """
     points = []
     for nesting in within(data.model) if method == "mle" else ():
@@ -311,7 +314,7 @@ def _fit_batch(
 
 @dataclass(frozen=True)
 class Optimum:
-    """Where searches ended: z [N, K], the value [N] of what was minimised, its shape there.
+    """The ends of searches: z [N, K], the value [N] of the minimised function, its shape there.
 
     Parameters
     ----------
@@ -329,14 +332,14 @@ class Optimum:
 def judged(
     objective: NegativeLogPosterior, data: ModelData, z: Array, agreement: Array
 ) -> PointFit:
-    """Polish estimates z [N, K], take the curvature there, and name their status."""
+    """Polish estimates z [N, K], compute the curvature there, and name their status."""
     parameters = objective.unknowns.parameters
     reach = reach_of(data.model, objective.unknowns)
     z, value, gradient, precision = _polish(objective, data, z, reach)
     with np.errstate(all="ignore"):
         covariance = inverted(precision)
         step = np.einsum("nij,nj->ni", covariance, gradient)
-        # What a Newton step still promises, leaving out coordinates held at the end of the reach.
+        # The gain that a Newton step promises, without coordinates at the end of the reach.
         free = np.abs(z - parameters.mean) < reach * (1 - 1e-9)
         promise = np.where(free, np.abs(step * gradient), 0.0).sum(axis=1)
     doubtful = np.flatnonzero(~(promise <= UNFINISHED))
@@ -387,7 +390,7 @@ def _polish(
 
 
 def _curvature(objective: NegativeLogPosterior, data: ModelData, z: Array) -> Array:
-    """Observed information [N, K, K]: central differences of the exact gradient."""
+    """Return the observed information [N, K, K], by central differences of the exact gradient."""
     sd = objective.unknowns.parameters.sd
     n, k = z.shape
     precision = np.empty((n, k, k))
@@ -404,8 +407,9 @@ def _curvature(objective: NegativeLogPosterior, data: ModelData, z: Array) -> Ar
 def _kinks(objective: NegativeLogPosterior, data: ModelData, z: Array) -> NDArray[np.bool_]:
     """Find the coordinates [N, K] in which the objective rises to both sides at once.
 
-    Where a choice is by what is best (the better of two aliens in a plan), the likelihood has
-    kinks, and an optimum may lie on one: its gradient is not 0, but changes sign there.
+    If a choice follows the best of several values (the better of two aliens in a plan), the
+    likelihood has kinks. An optimum may lie on a kink: there the gradient is not 0, but changes
+    sign.
     """
     sd = objective.unknowns.parameters.sd
     mask = np.zeros(z.shape, dtype=bool)
@@ -424,9 +428,9 @@ def inverted(matrices: Array) -> Array:
     usable: NDArray[np.bool_] = np.asarray(np.isfinite(matrices).all(axis=(1, 2)))
     if matrices.shape[1] and usable.any():
         values = np.linalg.eigvalsh(matrices[usable])
-        # Below the last digit of the largest, what is above 0 is so by rounding.
+        # An eigenvalue below the last digit of the largest one is positive only by rounding.
         usable[usable] = values[:, 0] > 1e-16 * np.maximum(values[:, -1], 0.0)
-        # Elimination, which `inv` goes by, may meet a 0 where the eigenvalues are above it.
+        # `inv` works by elimination, which may meet a 0 even if the eigenvalues are positive.
         usable[usable] = np.linalg.slogdet(matrices[usable])[0] != 0
         inverse[usable] = np.linalg.inv(matrices[usable])
     return inverse

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from knownminds.agents.compiled import compiled
 from knownminds.agents.parameters import Array
 
-# (z[M, K], rows[M]) -> values[M], gradients[M, K]; `rows` says which problems are wanted.
+# (z[M, K], rows[M]) -> values[M], gradients[M, K]; `rows` says which problems are requested.
 Objective = Callable[[Array, NDArray[np.int64]], tuple[Array, Array]]
 
 SUFFICIENT = 1e-4  # Armijo's share of the decrease that the slope promises
 LONGEST_STEP = 2.0  # in units of `scale`, per coordinate and iteration
 MOST_HALVINGS = 30
 MOST_ROUNDS = 200
-ARRIVED = 1e-10  # a search ends that promises to decrease its value by less
+ARRIVED = 1e-10  # a search ends if it promises to decrease its value by less
 
 
 @compiled()
@@ -74,7 +74,7 @@ def _advance(rows, trial, value, gradient, scale, box, tolerance, state, done): 
             done[m] = 2
             continue
 
-        # The next direction; a coordinate that presses against the box stays where it is.
+        # This is the next direction; a coordinate that presses against the box stays where it is.
         decrease, largest, steepest = 0.0, 0.0, 0.0
         for i in range(k):
             held = abs(point[q, i] - box[0, i]) >= box[1, i] and (
@@ -116,12 +116,12 @@ def minimise(
     centre: Array,
     reach: Array,
 ) -> tuple[Array, Array]:
-    """Minimise from starts[M, K], all problems in step, dropping those that have arrived.
+    """Minimise from starts[M, K], all problems in step, and drop problems that have arrived.
 
     Parameters
     ----------
     objective
-        Values and gradients of the asked-for problems; called with shrinking sets of rows.
+        Values and gradients of the requested problems; called with shrinking sets of rows.
     scale
         Natural length of each coordinate; its square starts the inverse Hessian.
     centre, reach
@@ -129,11 +129,12 @@ def minimise(
 
     Returns
     -------
-    Where each problem ended, z [M, K], and its value there, [M].
+    The end of each problem's search, z [M, K], and its value there, [M].
 
     Notes
     -----
-    BFGS with a backtracking (Armijo) line search: Nocedal and Wright (2006), chapters 3 and 6.
+    The method is BFGS with a backtracking (Armijo) line search: Nocedal and Wright (2006), chapters
+    3 and 6.
     """
     m, k = starts.shape
     trial = starts.copy()

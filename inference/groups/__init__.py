@@ -1,4 +1,4 @@
 """The density of a group: its deviations, compiled code and NUTS, and PyMC's graph of it.
 
-Imported by posteriors; itself imports fits, and from posteriors what a group is made of.
+The posteriors import it. It imports fits, and from posteriors the parts of a group.
 """

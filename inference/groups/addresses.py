@@ -1,4 +1,4 @@
-"""Compiled likelihoods behind one signature: what calls them is compiled once for all models."""
+"""Compiled likelihoods behind one signature, so that their callers are compiled only once."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class Address(types.WrapperAddressProtocol):  # type: ignore[misc]
         self.address = self.overload.library.get_pointer_to_function(name)
 
     def __wrapper_address__(self) -> int:
-        """Return where it lies."""
+        """Return the address of the function."""
         return int(self.address)
 
     def signature(self) -> Any:
-        """Return what it takes and gives."""
+        """Return the types of arguments and result."""
         return self.overload.signature
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def pointer_to(typing: Any, address: Any) -> Any:
-    """Take a number for the place in memory that it is."""
+    """Turn a number into the pointer with this address."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         return builder.inttoptr(given[0], context.get_value_type(types.voidptr))
@@ -48,9 +48,9 @@ def pointer_to(typing: Any, address: Any) -> Any:
 def views(
     kinds: tuple[Any, ...], source: str, at: int = 0
 ) -> tuple[list[str], dict[str, Any], int]:
-    """Return code that makes arrays of what `addresses_of` gives, and the names that it needs.
+    """Return code that makes arrays from the numbers of `addresses_of`, and the names it needs.
 
-    The numbers stand in `source` from a position on; where they end is the last thing returned.
+    The numbers stand in `source` from a position on; the last thing returned is where they end.
     """
     arrays: list[str] = []
     known: dict[str, Any] = {"carray": carray, "pointer": pointer_to}
@@ -64,16 +64,16 @@ def views(
 
 @cache
 def likelihood_address(kernel: Any, n_actions: int, lapse: bool, kinds: tuple[Any, ...]) -> Address:
-    """Return a model's likelihood as one that all models share the signature of.
+    """Return a model's likelihood in a form with the same signature for all models.
 
-    It takes parameters, lapses (none: an empty array), the number of actions, and where the arrays
-    of the trials, of these kinds, lie and how long they are (`addresses_of`).
+    It takes parameters, lapses (an empty array if there are none), the number of actions, and the
+    addresses and lengths of the arrays of the trials, which are of these kinds (`addresses_of`).
     """
     theta, rates = np.zeros((1, 1)), np.zeros(1)
     lapses = read_only(rates) if lapse else None
     arrays, known, end = views(kinds, "addresses")
     known["kernel"] = kernel
-    if not kernel.py_func.__code__.co_flags & CO_VARARGS:  # where it lies; it is not linked in
+    if not kernel.py_func.__code__.co_flags & CO_VARARGS:  # called by its address, not linked in
         known["kernel"] = Address(kernel, (read_only(theta), lapses, n_actions), kinds)
     exec(
         f"def call(theta, lapse, n_actions, addresses):\n"
@@ -85,5 +85,5 @@ def likelihood_address(kernel: Any, n_actions: int, lapse: bool, kinds: tuple[An
 
 
 def addresses_of(arrays: Columns) -> NDArray[np.int64]:
-    """Return where each array lies, and its shape; the arrays have to be kept."""
+    """Return the address and the shape of each array; the caller must keep the arrays alive."""
     return np.array([n for each in arrays for n in (each.ctypes.data, *each.shape)], dtype=np.int64)

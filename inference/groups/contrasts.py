@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from knownminds.inference.posteriors.group_model import HierarchicalFit
 
 MASS = 0.9
-NEGLIGIBLE = 0.1  # of the distance between a prior's 16% and 50% (or 50% and 84%) points
-MOST_LEVELS = 4  # of a column whose levels are compared pair by pair; of more each with the first
+NEGLIGIBLE = 0.1  # share of the distance between a prior's 16% and 50% (or 50% and 84%) points
+MOST_LEVELS = 4  # up to this, levels of a column are compared pair by pair; else with the first
 QUARTILES = (0.25, 0.75)
 
 
 def negligible(parameters: Parameters) -> dict[str, float]:
-    """Return by parameter half the width of what counts as no difference, unless told otherwise.
+    """Return by parameter half the width of the region of no difference, if the user gives none.
 
-    A tenth of half the distance between the 16% and 84% points of the model's prior, on the natural
-    scale: of a normal prior a tenth of its standard deviation (Kruschke 2018).
+    It is a tenth of half the distance between the 16% and 84% points of the model's prior, on the
+    natural scale. For a normal prior that is a tenth of its standard deviation (Kruschke 2018).
     """
     ends = [parameters.constrain(parameters.mean + sign * parameters.sd) for sign in (-1.0, 1.0)]
     half = NEGLIGIBLE * (ends[1] - ends[0]) / 2
@@ -42,22 +42,22 @@ def contrasts_of(fit: HierarchicalFit, rope: Mapping[str, float] | None = None) 
     ----------
     rope
         By parameter, on the natural scale: half the width of the region of practical equivalence;
-        see `negligible` for what it is otherwise.
+        the default is that of `negligible`.
 
     Returns
     -------
     DataFrame
         A row per contrast: contrast ("alpha: drug on - off"), parameter, column, kind ("within"
-        subjects, whose own values changed, or "between" them), high_value, low_value, at (the
-        value at which another column stands, "group=patient", or ""), estimate (posterior mean),
-        low and high (central 90%), direction (its probability), rope, inside (the share within
-        it) and verdict: "differs" if the interval lies outside of that region, "no difference" if
+        subjects, whose own values changed, or "between" them), high_value, low_value, at (the value
+        of another column, "group=patient", or ""), estimate (posterior mean), low and high (central
+        90%), direction (its probability), rope, inside (the share within the region) and verdict.
+        The verdict is "differs" if the interval lies outside the region, "no difference" if it lies
         inside, else "open".
 
     Raises
     ------
     ValueError
-        If a region is of no estimated parameter, or not above 0.
+        If a region is for a parameter that is not estimated, or is not above 0.
     """
     for name, half in (rope or {}).items():
         fit.parameters.index(name)
@@ -90,7 +90,7 @@ def contrasts_of(fit: HierarchicalFit, rope: Mapping[str, float] | None = None) 
 
 
 def drawn_contrasts(fit: HierarchicalFit) -> Iterator[tuple[dict[str, str], Array]]:
-    """Yield what each contrast is about, and its draws, [S].
+    """Yield a description of each contrast, and its draws, [S].
 
     A contrast is a parameter of the group's typical member under one value of a column, less the
     same under another value. The typical member is one whose deviations are 0, so that with the
@@ -115,7 +115,7 @@ def drawn_contrasts(fit: HierarchicalFit) -> Iterator[tuple[dict[str, str], Arra
         support = fit.parameters[term.parameter].support
 
         def typical(values: Mapping[str, Any]) -> Array:
-            """Return the parameter on average over subjects, with some columns at a value, [S]."""
+            """Return the mean parameter over subjects, with some columns set to a value, [S]."""
             there = made.model_spec.get_model_matrix(frame.assign(**dict(values)))  # noqa: B023
             z = expected + weights @ (there[names].to_numpy(dtype=float) - matrix).T  # noqa: B023
             mean: Array = support.constrain(z) @ (per / per.sum())  # noqa: B023
@@ -154,7 +154,7 @@ def _is_category(column: str, formula: str, frame: pd.DataFrame) -> bool:
 
 
 def _compared(values: pd.Series[Any], levels: list[Any] | None) -> list[tuple[Any, Any]]:
-    """Return the pairs of values that are compared, the lower first; of numbers without levels."""
+    """Return the pairs of values to compare, the lower first; numbers come without levels."""
     if levels is None:
         low, high = np.quantile(values.astype(float), QUARTILES)
         return [(float(low), float(high))] if high > low else [(values.min(), values.max())]

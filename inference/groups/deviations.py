@@ -1,4 +1,4 @@
-"""In what the subjects of a group deviate from it, and which of these deviations go together."""
+"""Deviations of a group's subjects from the group, and which of them are correlated."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class Deviations:
     """The Q deviations that each of N subjects has, and how they enter its M rows of parameters.
 
     A subject has a row of parameters for each of its cells (such as sessions with and without a
-    drug), or a single one. First stands one deviation of each parameter, which enters all rows
-    alike; those of terms within subjects enter with the term's value.
+    drug), or a single row. The first deviations, one of each parameter, enter all rows alike.
+    Deviations of terms within subjects enter with the term's value.
 
     Parameters
     ----------
-    names : of the deviations, [Q]: "alpha", "alpha ~ drug[T.on]"
-    moved : the parameter that each moves, [Q]
-    subject : whose each row is, [M]
-    weight : with which a deviation enters a row, [M, Q]
-    block : deviations of the same number are correlated, [Q]; -1 for one that is alone
+    names : names of the deviations, [Q]: "alpha", "alpha ~ drug[T.on]"
+    moved : the parameter that each deviation moves, [Q]
+    subject : the subject of each row, [M]
+    weight : the weight of a deviation in a row, [M, Q]
+    block : deviations with the same number are correlated, [Q]; -1 for one that is alone
     """
 
     names: tuple[str, ...]
@@ -39,7 +39,7 @@ class Deviations:
 
     @classmethod
     def plain(cls, parameters: Parameters, n_subjects: int, correlated: bool) -> Deviations:
-        """Return those of subjects with a row each."""
+        """Return the deviations of subjects that have one row each."""
         k = len(parameters)
         return cls(
             parameters.names,
@@ -66,7 +66,7 @@ class Deviations:
 
     @property
     def slopes(self) -> tuple[str, ...]:
-        """Name the deviations besides one of each parameter: "alpha ~ drug[T.on]"."""
+        """Names of the deviations besides one of each parameter: "alpha ~ drug[T.on]"."""
         return self.names[self.n_parameters :]
 
     @cached_property
@@ -83,13 +83,13 @@ class Deviations:
 
     @property
     def pair_names(self) -> tuple[str, ...]:
-        """Name the pairs: "alpha, beta", the earlier first."""
+        """Names of the pairs: "alpha, beta", the earlier first."""
         return tuple(f"{self.names[j]}, {self.names[i]}" for i, j in self.pairs)
 
     def correlations(self, turn: Array, spread: Array) -> Array:
         """Return the correlation of each pair, [S, P], from `turn` [S, P] and spreads [S, Q].
 
-        A spread's sign is none of the group's: it goes over to the correlations.
+        The sign of a spread has no meaning for the group, so it is moved to the correlations.
         """
         root = self.roots(turn) * np.sign(spread)[:, :, None]
         whole = root @ np.swapaxes(root, 1, 2)
@@ -97,10 +97,10 @@ class Deviations:
 
     @cached_property
     def exponents(self) -> Array:
-        """Of 1 - r**2 in the density of each pair's partial correlation r = tanh(x), by x, [P].
+        """Exponents of 1 - r**2 in the density of each pair's partial correlation r = tanh(x), [P].
 
-        The law of correlations of Lewandowski, Kurowicka and Joe (2009, eq. 8): given all earlier
-        deviations of a block of n, the partial correlation with its j-th one (from 0) has a
+        The law of correlations is that of Lewandowski, Kurowicka and Joe (2009, eq. 8). Given all
+        earlier deviations of a block of n, the partial correlation with its j-th one (from 0) has a
         symmetric beta law with the parameter eta + (n - 2 - j) / 2.
         """
         result = []
@@ -131,7 +131,7 @@ class Deviations:
     def spread_of_rows(self, roots: Array) -> Array:
         """Return how far deviations spread rows of parameters, [K], over all draws and rows.
 
-        Of the Cholesky roots of the deviations' covariance, [S, Q, Q].
+        `roots` are the Cholesky roots of the deviations' covariance, [S, Q, Q].
         """
         covariance = (roots @ np.swapaxes(roots, 1, 2)).mean(axis=0)
         onto = np.eye(self.n_parameters)[self.moved]  # [Q, K]
@@ -141,7 +141,7 @@ class Deviations:
         return spread
 
     def summed(self, rows: Array) -> Array:
-        """Return of values of rows [..., M] the sums of subjects, [..., N]."""
+        """Return the sums over each subject's rows, [..., N], of values of rows [..., M]."""
         total = np.zeros((self.n_subjects, *rows.shape[:-1]))
         np.add.at(total, self.subject, np.moveaxis(rows, -1, 0))
         return np.moveaxis(total, 0, -1)
@@ -149,16 +149,17 @@ class Deviations:
     def gathered(
         self, information: Array, score: Array, spread: Array
     ) -> tuple[Array, Array, Array]:
-        """Turn what trials say of rows of parameters into what they say of deviations.
+        """Turn what trials say about rows of parameters into what they say about deviations.
 
-        A deviation b has the information L [N, Q] and, where the group expects m [M, K] of the
-        rows, the score h - sum over a subject's rows of `onto` m, of the approximation that
-        `SubjectCoordinates` describes; other deviations, of the spreads [Q], are averaged out.
+        A deviation b has the information L [N, Q]. Its score is h minus the sum over a subject's
+        rows of `onto` m, where m [M, K] is what the group expects of the rows. Both belong to the
+        approximation that `SubjectCoordinates` describes. Other deviations, with the spreads [Q],
+        are averaged out.
 
         Parameters
         ----------
-        information, score : of the rows, [M, K]
-        spread : of deviations, [Q]
+        information, score : information and score of the rows, [M, K]
+        spread : spreads of the deviations, [Q]
 
         Returns
         -------

@@ -22,19 +22,19 @@ from knownminds.inference.posteriors.crossed_levels import BETWEEN
 
 from .deviations import ALONE, Deviations
 
-ANSWERS = ("action", "response", "reward", "outcome")  # what a trial ends in moves no parameter
-OWN = "subject"  # what may stand behind the bar, besides the columns of a unit
+ANSWERS = ("action", "response", "reward", "outcome")  # these cannot move a parameter
+OWN = "subject"  # may stand behind the bar, besides the columns of a unit
 
 
 @dataclass(frozen=True)
 class Regressors:
-    """Regression weights on group means, and the values that each row of parameters has.
+    """Regression weights on group means, and the regressors' values in each row of parameters.
 
     Parameters
     ----------
     names : "parameter ~ regressor" for each of E weights
-    parameter : position of the parameter each weight moves, [E]
-    by_subject : the regressors' values, [M, E]; of subjects with several rows, of each of these
+    parameter : position of the parameter that each weight moves, [E]
+    by_subject : the regressors' values, [M, E]; a subject with several rows has them in each row
     """
 
     names: tuple[str, ...]
@@ -44,7 +44,7 @@ class Regressors:
 
 @dataclass(frozen=True)
 class Term:
-    """A formula taken apart: `parameter ~ fixed + (own | group)`, or `||` if not `together`."""
+    """A formula in parts: `parameter ~ fixed + (own | group)`, or `||` if not `together`."""
 
     text: str
     parameter: str
@@ -55,7 +55,7 @@ class Term:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that it reads."""
+        """The columns that the formula reads."""
         return _columns_of(self.fixed, self.text) + _columns_of(self.own or "1", self.text)
 
 
@@ -63,19 +63,19 @@ class Term:
 class GroupDesign:
     """The rows of parameters of a group's subjects, and what moves them.
 
-    A subject has a row of parameters for each combination of values that the columns within
-    subjects take, or a single one where no formula names such a column.
+    A subject has a row of parameters for each combination of its values in the columns within
+    subjects, or a single row if no formula names such a column.
 
     Parameters
     ----------
-    terms : the formulas, taken apart
+    terms : the formulas, in parts
     within : columns that change within subjects, as formulas name them
     subjects : names of the N subjects
-    rows : names of the M rows, "p1 | on"; those of the subjects where each has one
+    rows : names of the M rows, "p1 | on"; those of the subjects if each has one row
     of_trial : name of the row that each trial belongs to, by the trials' index
     frame : a row for each row of parameters with the columns that formulas read, [M]
     regressors : weights on group means
-    deviations : what each subject deviates in
+    deviations : the deviations of each subject
     """
 
     terms: tuple[Term, ...]
@@ -91,7 +91,7 @@ class GroupDesign:
     def plain(
         cls, parameters: Parameters, subjects: Sequence[str], correlated: bool = False
     ) -> GroupDesign:
-        """Return the design without formulas: each subject has a row, and deviates in it."""
+        """Return the design without formulas: each subject has one row, and deviates in it."""
         names = tuple(subjects)
         nothing = Regressors((), np.zeros(0, dtype=np.int64), np.zeros((len(names), 0)))
         deviations = Deviations.plain(parameters, len(names), correlated)
@@ -116,17 +116,18 @@ class GroupDesign:
         frame
             The trials.
         unit
-            The columns that make such a subject, which may stand behind the bar.
+            The columns that make such a unit; they may stand behind the bar.
         correlated
-            Whether all deviations of a subject may go together; otherwise those of the same
+            Whether all deviations of a subject may be correlated; otherwise only those in the same
             parentheses with a single bar.
 
         Raises
         ------
         ValueError
-            Naming what is wrong with a formula: a parameter or column that does not exist, a
-            column that changes within subjects without a term that says how these differ in it,
-            one within a session of a model that learns, or one that tells nothing.
+            If a formula is wrong; the error names the fault. It may name a parameter or column that
+            does not exist, a column that changes within subjects without a term for how subjects
+            differ in it, a column that changes within a session of a model that learns, or a column
+            without information.
         """
         terms = read_formulas(formula, parameters)
         subject = frame["subject"].astype(str)
@@ -189,7 +190,7 @@ class GroupDesign:
 
 
 def read_formulas(formula: str | Sequence[str], parameters: Parameters) -> tuple[Term, ...]:
-    """Take formulas apart; see `GroupDesign.of` for what is wrong with one."""
+    """Take formulas apart; `GroupDesign.of` lists the errors."""
     terms = []
     for text in [formula] if isinstance(formula, str) else formula:
         left, tilde, right = text.partition("~")
@@ -241,7 +242,7 @@ def moved_by(formula: str) -> str:
 
 
 def _summands(text: str) -> list[str]:
-    """Cut at each + outside of parentheses."""
+    """Cut a text at each + outside of parentheses."""
     parts, depth = [""], 0
     for letter in text:
         depth += (letter == "(") - (letter == ")")
@@ -291,7 +292,7 @@ def _check_group(term: Term, unit: Sequence[str]) -> None:
 
 
 def _changes(column: pd.Series[Any], subject: pd.Series[Any]) -> pd.Series[Any]:
-    """Say of each subject whether a column changes within it."""
+    """Return for each subject whether a column changes within it."""
     return column.groupby(subject.to_numpy(), sort=False).nunique() > 1
 
 
@@ -318,7 +319,7 @@ def _check_within(
 def _check_sequences(
     model: type[Model], frame: pd.DataFrame, of_trial: pd.Series[Any], within: tuple[str, ...]
 ) -> None:
-    """Refuse rows of parameters that end in the midst of what is learned."""
+    """Refuse rows of parameters that end while a model is still learning."""
     if not model.remembers:
         return
     keys = [frame[c].to_numpy() for c in ("subject", "session", *model.separate) if c in frame]
@@ -334,7 +335,7 @@ def _check_sequences(
 
 
 def _matrix(right: str, frame: pd.DataFrame, text: str) -> dict[str, Array]:
-    """Return the columns of a formula's design but for the intercept."""
+    """Return the columns of a formula's design without the intercept."""
     try:
         matrix = formulaic.model_matrix(right, frame)
     except formulaic.errors.FormulaicError as error:
@@ -374,7 +375,7 @@ def _regressors(terms: Sequence[Term], frame: pd.DataFrame, parameters: Paramete
 
 
 def _slopes(term: Term, frame: pd.DataFrame, owner: NDArray[np.int64]) -> dict[str, Array]:
-    """Return by name the values with which subjects' deviations of a formula enter their rows."""
+    """Return by name the values with which a formula's deviations enter the subjects' rows."""
     if term.own is None:
         return {}
     result = _matrix(f"1 + {term.own}", frame, term.text)

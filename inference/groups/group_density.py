@@ -1,4 +1,4 @@
-"""A group's density as compiled code reads it, and its sampling by nutpie."""
+"""A group's density in the form of compiled code, and its sampling by nutpie."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ class GroupDensity:
     Parameters
     ----------
     shape : sizes of the parts of a point: K, Q, F, C, E, P and N
-    group : everything but the trials
-    kernel, lapses, n_actions, trials : the model's likelihood, see `likelihood_address`, and what
-        it reads; `lapses` says whether the last parameter is a rate of lapses
-    centre, spread : where the group probably lies, [K], for sampling to start
+    group : everything except the trials
+    kernel, lapses, n_actions, trials : the model's likelihood, see `likelihood_address`, and its
+        data; `lapses` says whether the last parameter is a lapse rate
+    centre, spread : where the group probably lies, [K], as a start for sampling
     """
 
     shape: Shape
@@ -122,7 +122,7 @@ class GroupDensity:
         n_effects, n_pairs = len(group.effect), len(group.pair)
         sizes = n_counts, n_factors, n_effects, n_pairs
         shape = k, len(deviations.names), *sizes, deviations.n_subjects
-        # The normal approximation of each row under the prior, as a first guess of the group.
+        # The normal approximation of each row under the prior is a first guess of the group.
         estimate = chosen.estimate(parameters.mean, parameters.sd)
         guess = np.clip(estimate.std(axis=0), 0.1 * group_sd, 2.0 * group_sd)
         read = kernel, unknowns.lapse, n_actions, trials
@@ -130,17 +130,17 @@ class GroupDensity:
 
     @cached_property
     def addresses(self) -> NDArray[np.int64]:
-        """Where the trials lie."""
+        """The addresses of the trials' arrays."""
         return addresses_of(self.trials)
 
     @property
     def problem(self) -> tuple[Any, ...]:
-        """What the compiled functions read."""
+        """The data that the compiled functions read."""
         return self.group, self.shape, self.kernel, self.lapses, self.n_actions, self.addresses
 
     @cached_property
     def parts(self) -> dict[str, tuple[slice, tuple[int, ...]]]:
-        """Where each variable stands in a point, and its shape; those that have numbers."""
+        """The position of each variable in a point, and its shape; empty variables are left out."""
         k, q, f, c, e, p, n = self.shape
         shapes: dict[str, tuple[int, ...]] = {
             "group_centre" if f else "group_mean": (k,),
@@ -165,7 +165,7 @@ class GroupDensity:
         return int(self.parts["eta"][0].stop)
 
     def at(self, point: Array) -> tuple[float, Array]:
-        """Return the log density of a point [D], up to a constant, and its slope [D]."""
+        """Return the log density at a point [D], up to a constant, and its slope [D]."""
         slope, rows = np.empty(self.size), np.empty((len(self.group.subject), self.shape[0]))
         point = np.ascontiguousarray(point, dtype=float)
         subject_rows = np.empty((self.shape[6], self.shape[1]))
@@ -184,9 +184,9 @@ class GroupDensity:
         return z, rows
 
     def start(self, seed: int) -> Array:
-        """Draw a point [D] to begin a chain at.
+        """Draw a point [D] at which a chain begins.
 
-        Spreads and means lie apart by twice what the group's size lets one know of them.
+        Spreads and means are scattered by twice the precision that the group's size allows.
         """
         rng = np.random.default_rng(seed)
         error = 2.0 / np.sqrt(self.shape[-1])
@@ -211,11 +211,11 @@ class GroupDensity:
     def sample(
         self, settings: Settings, seconds: float | None = None, tell: Tell | None = None
     ) -> dict[str, xr.Dataset]:
-        """Sample by NUTS; returns "posterior", parts of points by name, and "sample_stats".
+        """Sample by NUTS; return "posterior", the parts of points by name, and "sample_stats".
 
-        See `run_nutpie` for `seconds` and `tell`.
+        `run_nutpie` explains `seconds` and `tell`.
         """
-        # Effects go with means, which the masses of single numbers do not see.
+        # Effects and means are correlated, which a mass for each single number cannot express.
         related = len(self.group.effect) > 0
         trace = run_nutpie(self._for_nutpie(), settings, seconds, tell, related=related)
         return {name: dataset_of(trace, name) for name in ("posterior", "sample_stats")}
@@ -260,10 +260,9 @@ class GroupDensity:
 def callbacks(kernel: Address, kinds: tuple[Any, ...]) -> tuple[Any, Any]:
     """Compile the two functions that nutpie calls: the density, and a point as it is.
 
-    Their last argument says the sizes of a point's parts, whether the last parameter is a rate of
-    lapses, the number of actions, and where arrays of these `kinds` lie: those of a `Group`, and
-    the addresses of the trials. All these are read there, so that the density is compiled once: for
-    numbers and not for what they are.
+    Their last argument holds the sizes of a point's parts, whether the last parameter is a lapse
+    rate, the number of actions, and the addresses of arrays of these `kinds`: those of a `Group`,
+    and the addresses of the trials. All these are data, so that the density is compiled only once.
     """
     parts = len(Shape.__args__)  # type: ignore[attr-defined]
     arrays, known, length = views(kinds, "numbers", parts + 2)

@@ -1,4 +1,4 @@
-"""A group as a PyMC model: to be read, to be extended, and to sample groups that are not plain."""
+"""A group as a PyMC model: to read, to extend, and to sample groups with further parts."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def group_graph(
     design: GroupDesign,
     levels: Levels | None,
 ) -> pm.Model:
-    """Write a group down as a PyMC model, of the density that `GroupDensity` samples.
+    """Build a group as a PyMC model, with the density that `GroupDensity` samples.
 
     `group_mean`, `effect`, `signed_sd` (a spread of either sign: |sd| has a half-normal law, and
     there is no wall at zero) and `partial_correlation` have priors of PyMC. Each of a subject's
-    deviations is sampled in a coordinate `eta`, see `SubjectCoordinates`; `own`, the deviations,
-    and `z`, the parameters of each unit on the unconstrained scale, follow from these.
+    deviations is sampled in a coordinate `eta`, see `SubjectCoordinates`. The deviations `own`, and
+    `z`, the parameters of each unit on the unconstrained scale, follow from these.
     """
     parameters = unknowns.parameters
     deviations, regressors = design.deviations, design.regressors
@@ -67,7 +67,7 @@ def _coords(
     design: GroupDesign,
     levels: Levels | None,
 ) -> dict[str, Any]:
-    """Name the dimensions of the model."""
+    """Return the dimensions of the model, by name."""
     coords: dict[str, Any] = {
         "parameter": parameters.names,
         "deviation": design.deviations.names,
@@ -87,7 +87,7 @@ def _deviations(
 ) -> Any:
     """Add subjects' deviations [N, Q] to the present model, sampled in their coordinates.
 
-    Given those before it a deviation has the mean m and the spread t.
+    Given the deviations before it, a deviation has the mean m and the spread t.
     """
     information, score, onto = gathered
     u = pm.Flat("eta", dims=("owner", "deviation"))
@@ -113,7 +113,7 @@ def _deviations(
 def _correlations(deviations: Deviations) -> Any:
     """Add partial correlations to the present model; return the root of the correlations.
 
-    By the law of Lewandowski, Kurowicka and Joe (2009) each is 2 Beta - 1, see `Deviations`.
+    By the law of Lewandowski, Kurowicka and Joe (2009) each is 2 Beta - 1; see `Deviations`.
     """
     shape = deviations.exponents
     partial = 2.0 * pm.Beta("partial_correlation", shape, shape, dims="pair") - 1.0
@@ -127,13 +127,14 @@ def _correlations(deviations: Deviations) -> Any:
 
 
 def _with_levels(levels: Levels, parameters: Parameters, coordinates: SubjectCoordinates) -> Any:
-    """Add the levels' deviations to the present model; return what is expected of rows.
+    """Add the levels' deviations to the present model; return the group's expectation of rows.
 
-    Nothing tells the group's mean from the mean deviation of a factor's levels. What is sampled
-    is their sum, to which the rows speak, and the contrasts between levels; the rest is drawn
-    afterwards (`Levels.spread_out`). A contrast w of levels with the spread sd, of which the rows
-    give an estimate with an error, has given sd nearly the law Normal(m, v) of a normal prior and
-    a normal estimate; it is sampled as (w - m) / sqrt(v), which is round whatever the two are.
+    The data cannot tell the group's mean from the mean deviation of a factor's levels. So their
+    sum, which the rows determine, is sampled, and so are the contrasts between levels; the rest is
+    drawn afterwards (`Levels.spread_out`). Let sd be the spread of a contrast w of levels, of which
+    the rows give an estimate with an error. Given sd, w has nearly the law Normal(m, v) of a normal
+    prior and a normal estimate. It is sampled as (w - m) / sqrt(v), which is round whatever the two
+    are.
     """
     scale = np.tile([p.group_sd for p in parameters], (len(levels.factors), 1))
     sd = pm.Normal("signed_level_sd", 0.0, scale, dims=("factor", "parameter"))

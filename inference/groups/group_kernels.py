@@ -21,21 +21,21 @@ KINDS = {"identity": 0, "log": 1, "logit": 2}  # of supports
 
 
 class Group(NamedTuple):
-    """What the density of a group is made of, but for the trials.
+    """The data of a group's density, except the trials.
 
-    K parameters, Q deviations that a subject has (one of each parameter first), N subjects, M rows
-    of parameters (one of each subject, or one of each of its cells).
+    There are K parameters, Q deviations per subject (one of each parameter first), N subjects, and
+    M rows of parameters (one per subject, or one per cell of a subject).
 
     Parameters
     ----------
     mean, sd : prior of the group's means, [K]
     spread : scale of the prior of the deviations' spreads, [Q]
     kind, lower, upper : support of each parameter (0 identity, 1 log, 2 logit), [K]
-    full, places : values of the model's parameters where held, and where the free ones stand
-    moved : parameter that a deviation moves, [Q]
-    subject : of each row, [M]
-    weight : by which a deviation enters a row, [M, Q]
-    information, score, onto : what trials say of deviations, see `Deviations.gathered`
+    full, places : values of the model's fixed parameters, and positions of the free ones
+    moved : parameter that each deviation moves, [Q]
+    subject : subject of each row, [M]
+    weight : weight of a deviation in a row, [M, Q]
+    information, score, onto : what trials say about deviations, see `Deviations.gathered`
     effect, design, effect_sd : parameter that a regressor moves [E], its values [M, E], prior [E]
     level, count, factor, contrasts, estimate, error : see `Levels` and `SubjectCoordinates`; of
         rows [M, F], [F], [C], [L, C], [C, K] and [C, K]
@@ -106,7 +106,7 @@ def _root_back(by_correlation, correlation, turn, pair, shape, slope):  # type: 
 
 @njit(nogil=True, error_model="numpy", fastmath={"contract"}, inline="always")
 def _expected(g, mean, effect, level_sd, level_eta, mu, deviation):  # type: ignore[no-untyped-def]
-    """Write what the group expects of each row [M, K] and the contrasts [C, K]."""
+    """Write the group's expectation of each row [M, K], and the contrasts [C, K]."""
     n_rows, k = mu.shape
     levels = np.zeros((len(g.contrasts), k))
     for c in range(len(g.factor)):
@@ -181,7 +181,7 @@ def _forward(g, correlation, spread, u, pull, v, b):  # type: ignore[no-untyped-
     """Write standard deviations v and deviations b of all subjects for their coordinates, [N, Q].
 
     Given those before it, deviation q has the mean m = s_q sum_j<q C_qj v_j and the spread t = s_q
-    C_qq; it is b = m + t v with v = (t (pull - L m) / G + u / g), G = g^2 = 1 + L t^2, see
+    C_qq. It is b = m + t v, with v = (t (pull - L m) / G + u / g) and G = g^2 = 1 + L t^2; see
     `SubjectCoordinates`. Returns the log density of the coordinates.
     """
     value = 0.0
@@ -246,7 +246,7 @@ def _cut(x, shape):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, error_model="numpy", fastmath={"contract"})
 def natural(z, kind, lower, upper):  # type: ignore[no-untyped-def]
-    """Map z [N, K] to the natural scale, with the slope of the map: `Support`, compiled."""
+    """Map z [N, K] to the natural scale, and return the slope of the map: a compiled `Support`."""
     theta, slope = np.empty(z.shape), np.empty(z.shape)
     for n in range(z.shape[0]):
         for k in range(z.shape[1]):
@@ -264,9 +264,9 @@ def natural(z, kind, lower, upper):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, error_model="numpy", fastmath={"contract"})
 def placed_in(theta, full, places):  # type: ignore[no-untyped-def]
-    """Return all parameters of a model, [N, P], from those that are free, [N, K].
+    """Return all parameters of a model, [N, P], given the free ones, [N, K].
 
-    Number by number: the error message of an assignment to slices takes seconds to compile.
+    They are copied number by number, since an assignment to slices takes seconds to compile.
     """
     whole = np.empty((len(theta), len(full)))
     for n in range(len(theta)):
@@ -280,7 +280,7 @@ def placed_in(theta, full, places):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, error_model="numpy", fastmath={"contract"}, inline="always")
 def _lapse_of(theta, lapses):  # type: ignore[no-untyped-def]
-    """Return what the kernel is told of lapses: the last parameter, or nothing."""
+    """Return the lapse rates for the kernel: the last parameter, or nothing."""
     if lapses:
         return theta[:, theta.shape[1] - 1].copy()
     return np.empty(0)
@@ -302,11 +302,11 @@ def _trials(g, kernel, lapses, n_actions, trials, z, by_z):  # type: ignore[no-u
 def density(x, slope, z, b, g, shape, kernel, lapses, n_actions, trials):  # type: ignore[no-untyped-def]
     """Return the log density of a point x [D], up to a constant; write its slope, rows, deviations.
 
-    x holds, part after part: group means [K] (with crossed factors: means of the units), spreads
+    x holds the following parts: group means [K] (with crossed factors: means of the units), spreads
     over levels [F, K], contrasts of levels [C, K], spreads [Q], weights of regressors [E],
-    unbounded partial correlations [P], and coordinates of subjects [N, Q]. Spreads have a sign.
-    z [M, K] are the parameters of all rows there, on the unconstrained scale, and b [N, Q] the
-    subjects' deviations.
+    unbounded partial correlations [P], and coordinates of subjects [N, Q]. Spreads have a sign. z
+    [M, K] are the parameters of all rows at this point, on the unconstrained scale, and b [N, Q]
+    the subjects' deviations.
     """
     k, q, _, n_contrasts, _, _, n = shape
     mean, level_sd, level_eta, spread, effect, turn, u = _cut(x, shape)

@@ -13,14 +13,14 @@ from .formulas import GroupDesign
 
 
 class HyperpriorDraws(NamedTuple):
-    """Groups as they may be before any data, S of them.
+    """S possible groups before any data.
 
     Parameters
     ----------
     mean : group means on the unconstrained scale, [S, K]
     effect : regression weights, [S, E]
-    expected : what is expected of each row of parameters, [S, M or 1, K]
-    spread : of each deviation, [S, Q]
+    expected : the group's expectation of each row of parameters, [S, M or 1, K]
+    spread : spread of each deviation, [S, Q]
     turn : x of the partial correlation tanh(x) of each pair of deviations, [S, P]
     """
 

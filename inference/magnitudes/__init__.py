@@ -1,4 +1,4 @@
 """Measures and fits of estimated magnitudes.
 
-Imported through `knownminds.inference`; itself imports the core of this floor and fits.
+Users import it through `knownminds.inference`. It imports the core of this floor and fits.
 """

@@ -1,4 +1,4 @@
-"""Whether answers lean more on the prior where they should: the Bayesian consistency score."""
+"""Whether answers depend more on the prior where they should: the Bayesian consistency score."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from .magnitude_answers import BASE, BOTH, IMAGE, MULTIMODAL, Answers, Magnitude
 ABLATIONS = ("verbal", "numeric", "constant_noise", "gradual_noise", "long_context")
 NOISE = ("constant_noise", "gradual_noise")
 MOST = len(ABLATIONS) * len(MULTIMODAL)
-DISREGARD = 0.9  # of the prior weight, above which the stimulus hardly counts
-SHIFT = 0.2  # of the prior weight in the known agent that adapts
+DISREGARD = 0.9  # above this prior weight the stimulus hardly counts
+SHIFT = 0.2  # by so much the prior weight shifts in the known agent that adapts
 REPLICATES = 2000
 ROUNDING = 1e-9
 KNOWN_OBSERVERS = ("non-adapting", "adapting", "perfect")
@@ -35,7 +35,7 @@ class Comparison(NamedTuple):
 
     @property
     def modality(self) -> str:
-        """What is looked at: the blur is in the image alone."""
+        """The modality that is compared: blur exists only in images."""
         return IMAGE if self.ablation in NOISE else BOTH
 
 
@@ -55,7 +55,7 @@ def prior_weight(answers: Answers) -> Array:
 def slopes(answers: Answers) -> tuple[Array, Array]:
     """Return least-squares slopes within windows and residual deviations, [B] each.
 
-    Row 0 are the data, the others bootstraps; NaN where stimuli do not vary or nothing was
+    Row 0 is the data, the others are bootstraps; NaN where stimuli do not vary or nothing was
     answered. 1 minus the slope is regression to the mean (Hollingworth 1910).
     """
     answered = np.isfinite(answers.response)
@@ -71,7 +71,7 @@ def slopes(answers: Answers) -> tuple[Array, Array]:
 
 
 def _within(column: Array, window: NDArray[np.int64], weight: Array) -> Array:
-    """Take the weighted mean of each window away, [B, n]."""
+    """Subtract the weighted mean of each window, [B, n]."""
     values = np.broadcast_to(column, weight.shape).copy()
     for k in np.unique(window):
         mine = window == k
@@ -84,9 +84,9 @@ def _within(column: Array, window: NDArray[np.int64], weight: Array) -> Array:
 def shift_scores(base: Array, ablation: Array) -> Array:
     """Score prior weights: 1 if the ablation's is at least the base's, else -1; 0 above 0.9.
 
-    A weight above 0.9 scores 0 whatever the base's: such an observer disregards the stimulus,
-    which remains informative. NaN where a weight is missing. Weights that differ by rounding
-    alone are the same: those of an observer without any error are.
+    A weight above 0.9 scores 0 whatever the base's is: such an observer ignores the stimulus, which
+    is still informative. NaN where a weight is missing. Weights that differ by rounding alone, as
+    those of an observer without any error, count as equal.
     """
     sign = np.where(ablation >= base - ROUNDING, 1.0, -1.0)
     score = np.where(ablation > DISREGARD, 0.0, sign)
@@ -95,7 +95,7 @@ def shift_scores(base: Array, ablation: Array) -> Array:
 
 @dataclass(frozen=True)
 class ConsistencyScore(Result):
-    """The Bayesian consistency score of a participant, and what to hold it against.
+    """The Bayesian consistency score of a participant, and what to compare it with.
 
     Parameters
     ----------
@@ -141,19 +141,19 @@ def consistency_score(
 ) -> ConsistencyScore:
     """Score the shifts of a participant's prior weight in all ablations.
 
-    The score alone says little: an observer that makes no error at all earns the maximum, and one
-    that never adapts earns 0 only on average, with a wide spread, since the comparisons share
-    their base. So it comes with the scores of known agents in the same design: the same stimuli,
-    the same trials answered, the participant's noise.
+    The score alone says little. An observer without any error gets the maximum. One that never
+    adapts gets 0 only on average, with a wide spread, since the comparisons share their base. So
+    the scores of known agents in the same design are added: with the same stimuli, the same trials
+    answered, and the participant's noise.
 
     Parameters
     ----------
     answers
-        Their bootstraps give the interval.
+        The participant's answers; their bootstraps give the interval.
     mass
-        Of the percentile interval.
+        Mass of the percentile interval.
     replicates, seed
-        Of the known agents; 0 for none.
+        How many known agents, and their seed; 0 for none.
     """
     rounds = max((len(cell.weight) for cell in answers.cells.values()), default=1)
     weights = np.full((2, len(COMPARISONS), rounds), np.nan)
@@ -193,18 +193,18 @@ def consistency_score(
 
 
 def shift_effects(shift: Array, steady: Array) -> pd.DataFrame:
-    """Hold shifts of the prior weight [15] against those of agents that never adapt, [15, R].
+    """Compare shifts of the prior weight [15] with those of agents that never adapt, [15, R].
 
-    `p_value` is two-sided, twice the smaller tail with one added to either count, so that it holds
-    its level; `low` and `high` end the 95% interval of all shifts that such noise makes compatible
-    with what was seen, shift minus the quantiles of these agents. A score of signs says only how
-    many; a small shift counts in it as much as a large one.
+    `p_value` is two-sided: twice the smaller tail, with one added to either count, so that it keeps
+    its level. `low` and `high` end the 95% interval of all shifts that are compatible with the
+    observed one under such noise: the shift minus the quantiles of these agents. A score of signs
+    says only how many shifts there are; a small shift counts as much in it as a large one.
 
     Returns
     -------
     DataFrame
-        task, ablation ("all" where several are taken together), shift (their mean), low, high,
-        p_value; no rows without such agents.
+        Columns task, ablation ("all" for several together), shift (their mean), low, high, p_value;
+        no rows without such agents.
     """
     tasks, ablations = (np.array(names) for names in zip(*COMPARISONS, strict=True))
     sets = [("all", "all", np.ones(len(shift), dtype=bool))]
@@ -222,9 +222,9 @@ def shift_effects(shift: Array, steady: Array) -> pd.DataFrame:
 def _simulated(
     pairs: Sequence[tuple[Answers, Answers]], observer: str, replicates: int, seed: int
 ) -> Array:
-    """Let R known agents answer the trials that were answered; return prior weights, [2, 15, R].
+    """Let R known agents answer the answered trials; return prior weights, [2, 15, R].
 
-    Prior means and noise are those that the base condition shows; no answer lies beyond the scale.
+    Prior means and noise are estimated from the base condition; no answer lies beyond the scale.
     """
     rng = session_stream(seed, 11)
     drawn: dict[tuple[str, str, str], Array] = {}  # each base condition is played once
@@ -251,11 +251,11 @@ def _simulated(
 
 
 def _prior_mean(base: Answers, window: int, weight: float) -> float:
-    """Return the prior mean that fits the base condition; the middle where there is no prior."""
+    """Return the prior mean that fits the base condition; the middle if there is no prior."""
     mine = np.isfinite(base.response) & (base.window == window)
     if not mine.any():
         mine = np.isfinite(base.response)
     x, y = base.value[mine], base.response[mine]
-    if weight < 0.02:  # the intercept is weight x mean, which says nothing of the mean then
+    if weight < 0.02:  # the intercept is weight x mean, and then says nothing about the mean
         return float(base.middle[mine].mean())
     return float(np.clip((y - (1.0 - weight) * x).mean() / weight, 0.0, base.ceiling))
