@@ -22,9 +22,9 @@ from knownminds.inference.fits.point import maximum_a_posteriori
 
 from .resampling import jackknife
 
-ROUNDING = 1e-12  # values that differ by less, in units of the larger of them and 1, are the same
+ROUNDING = 1e-12  # values that differ by less, in units of the larger of them and 1, count as equal
 UNBOUNDED = (-np.inf, np.inf)
-MOST_GROUPS = 50  # of sessions that are left out in turn
+MOST_GROUPS = 50  # at most so many groups of sessions are left out in turn
 UNANSWERED = "trials without an answer"
 
 
@@ -37,15 +37,15 @@ class Estimate(Result):
     value, standard_error, low, high
         The estimate, its standard error and the ends of its 95% interval; NaN if there is none.
     n, unit
-        How many of what it rests on.
+        How many units the estimate uses, and the name of such a unit.
     p_value
-        Of the two-sided test of the measure's null value; NaN if there is none.
+        p-value of the two-sided test of the measure's null value; NaN if there is none.
     excluded
         How many units were left out, and how many trials without an answer, by reason.
     fits
-        How many fits the value rests on ended in which status; empty where nothing is fitted.
+        How many fits behind the value ended in each status; empty if nothing is fitted.
     note
-        What else has to be said of the interval; "" if nothing.
+        A remark on the interval; "" if there is none.
     """
 
     measure: str
@@ -61,7 +61,7 @@ class Estimate(Result):
     note: str = ""
 
     def __str__(self) -> str:
-        """Value, interval, test and exclusions in one line."""
+        """Return value, interval, test and exclusions in one line."""
         left = ", ".join(f"{n} excluded ({why})" for why, n in self.excluded.items() if n)
         line = f"{self.measure} {value_text(self.value, self.low, self.high, self.p_value)}"
         line += f", {self.n} {self.unit}{'' if self.n == 1 else 's'}"
@@ -70,22 +70,22 @@ class Estimate(Result):
 
 
 def reason_of(estimate: Estimate) -> str:
-    """Say why an estimate has no value, in the words of what was left out."""
+    """Return why an estimate has no value, in the words of its exclusions."""
     reasons = [why for why, n in estimate.excluded.items() if n]
     distinct = [why for why in reasons if why not in ("no answer", UNANSWERED)]
     return ", ".join(distinct or reasons) or "no value"
 
 
 def value_text(value: float, low: float, high: float, p_value: float) -> str:
-    """Write down a value with its interval and p-value, as far as there are any."""
-    text = f"{round(value, 3) + 0.0:.3f}"  # no -0.000
+    """Return a value in words, with its interval and p-value if there are any."""
+    text = f"{round(value, 3) + 0.0:.3f}"  # never -0.000
     if np.isfinite(low):
         text += f" (95% {low:.3f} to {high:.3f})"
     return f"{text}, p = {p_value:.3g}" if np.isfinite(p_value) else text
 
 
 def counts_text(counts: Mapping[str, int]) -> str:
-    """Write down counts: "3 flat, 5 ok"."""
+    """Return counts in words: "3 flat, 5 ok"."""
     return ", ".join(f"{n} {name}" for name, n in sorted(counts.items()))
 
 
@@ -95,9 +95,9 @@ class Values:
 
     Parameters
     ----------
-    value : [n].
-    reason : Why a value is missing, in a word; empty where it is not.
-    fits : Statuses of the fits that gave the values, [n]; empty where nothing is fitted.
+    value : The values, [n].
+    reason : Why a value is missing, in a word; empty where it is not missing.
+    fits : Statuses of the fits that gave the values, [n]; empty if nothing is fitted.
     """
 
     value: Array
@@ -106,14 +106,14 @@ class Values:
 
     @classmethod
     def of(cls, value: Array, reason: str) -> Values:
-        """Return values, of which all that are missing are so for one reason."""
+        """Return values that all have the same reason if they are missing."""
         return cls(value, tuple("" if known else reason for known in np.isfinite(value)))
 
     @classmethod
     def means(
         cls, subject: NDArray[np.int64], score: Array, n_subjects: int, reason: str
     ) -> Values:
-        """Return each subject's mean score [rows], but for NaN; the reason where none is left."""
+        """Return each subject's mean score [rows], without NaN; the reason if none is left."""
         held = np.isfinite(score)
         n = np.bincount(subject, held, n_subjects)
         with np.errstate(invalid="ignore"):
@@ -123,16 +123,16 @@ class Values:
 
 @dataclass(frozen=True)
 class Dial:
-    """How a violator is made to deviate: turned by s, everyone's z grows by s x direction.
+    """How a violator is made to deviate: turned by s, z of every agent grows by s x direction.
 
     Parameters
     ----------
     direction
-        On the unconstrained scale, by parameter.
+        The direction on the unconstrained scale, by parameter.
     reach, steps
-        How far it is turned to either side, and at how many places the truth is computed.
+        How far it is turned to either side, and at how many positions the truth is computed.
     lowest
-        Where it begins, if not at -reach: at 0 where a turn to either side is a deviation.
+        Where it begins, if not at -reach: at 0 if a turn to either side is a deviation.
     """
 
     direction: Mapping[str, float] = field(default_factory=dict)
@@ -156,29 +156,30 @@ class Dial:
 class Measure(ABC):
     """A number read off the sessions of several subjects, with its test.
 
-    Besides the estimate a measure says by which known agents it can be audited: the `rational`
-    model, for which it has its null value, and the `violator`, whose value grows with a dial.
+    A measure also names the known agents that audit it: the `rational` model, which has the null
+    value, and the `violator`, whose value grows with a dial.
 
     Parameters
     ----------
     environments, settings
-        Experiments off which it is read, and settings without which it cannot be.
+        Experiments off which it is read, and settings that these need for it.
     violator
         Name of the model that deviates from the null value.
     dial
         How the violator is made to deviate.
     rational
         Name of the model for which the measure has its null value, whatever the parameters; "" if
-        there is none.
+        there is no such model.
     null
-        Value under the hypothesis that its test rejects: 0 where there is a rational model, unless
-        said otherwise, and NaN elsewhere.
+        Value under the hypothesis that its test rejects: by default 0 if there is a rational model,
+        and NaN otherwise.
     bounds
-        Between which values it lies, whatever the answers; so do its intervals over subjects.
+        Lowest and highest value, whatever the answers; they also hold for its intervals over
+        subjects.
     least_subjects
-        Over how many subjects it has a test; 1 where it tests the answers of a single one.
+        How many subjects a test needs; 1 if the answers of a single subject can be tested.
     remark
-        What the note of an estimate says of the trials; "" if nothing.
+        A remark on the trials for the note of an estimate; "" if there is none.
     """
 
     name: str
@@ -195,20 +196,20 @@ class Measure(ABC):
     remark: Callable[[Trials], str] | None = None
 
     def __post_init__(self) -> None:
-        """Take 0 for the null value of a measure with a rational model."""
+        """Set the null value of a measure with a rational model to 0, unless it is given."""
         if self.rational and np.isnan(self.null):
             self.null = 0.0
 
     @classmethod
     def declared(cls, **attributes: Any) -> Callable[[Callable[..., Any]], Self]:
-        """Return what makes a measure of this kind of the function by which it is read."""
+        """Return a decorator that makes a measure of this kind from the function that reads it."""
         return partial(cls, **attributes)
 
     def in_place(self, environment: Environment) -> Measure:
-        """Return the measure as it is in an experiment; itself if it is the same in all.
+        """Return the measure for an experiment; itself if it is the same in all experiments.
 
-        Where what agents with given parameters have of it hangs on the settings, as a share over
-        the contexts that were asked does, `truth` of what this returns is that of the experiment.
+        The truth of some measures depends on the settings, as a share over contexts depends on the
+        contexts. `truth` of the returned measure is then that of the experiment.
         """
         return self
 
@@ -217,43 +218,43 @@ class Measure(ABC):
         """Return the measure of agents with parameters theta[n, P], [n]."""
 
     def group_truth(self, model: type[Model], theta: Array) -> float:
-        """Return what the measure is for all agents with parameters theta[n, P] together."""
+        """Return the measure of all agents with parameters theta[n, P] together."""
         return float(self.truth(model, theta).mean())
 
     @abstractmethod
     def estimate(self, trials: Trials) -> Estimate:
-        """Read the measure off the trials of one or several subjects."""
+        """Return the measure, read off the trials of one or several subjects."""
 
     def of_each(self, trials: Trials) -> list[Estimate]:
-        """Estimate the measure of each subject alone, in the order in which they first appear."""
+        """Return the measure of each subject alone, in order of first appearance."""
         parts = trials.frame.groupby("subject", sort=False)
         return [self.estimate(Trials(part.reset_index(drop=True))) for _, part in parts]
 
     def reads(self, trials: Trials) -> NDArray[np.bool_]:
-        """Say which trials it reads, if they have an answer, [rows]: all, for most."""
+        """Say which trials the measure reads if they have an answer, [rows]; usually all."""
         return np.ones(len(trials), dtype=bool)
 
     def missing(self, trials: Trials) -> NDArray[np.bool_]:
-        """Say which trials it would read if they had a readable answer, [rows]."""
+        """Say which trials lack the readable answer that the measure needs, [rows]."""
         return ~trials.frame["outcome"].isin(ANSWERED).to_numpy() & self.reads(trials)
 
     def unanswered(self, trials: Trials) -> dict[str, int]:
-        """Count the trials that it would read if they had a readable answer."""
+        """Count the trials that lack the readable answer that the measure needs."""
         n = int(self.missing(trials).sum())
         return {UNANSWERED: n} if n else {}
 
     def with_remark(self, estimate: Estimate, trials: Trials) -> Estimate:
-        """Return the estimate with what else has to be said of it."""
+        """Return the estimate with the measure's remark in its note."""
         more = self.remark(trials) if self.remark else ""
         return replace(estimate, note="; ".join(part for part in (estimate.note, more) if part))
 
     def with_counts(self, estimate: Estimate, trials: Trials) -> Estimate:
-        """Return the estimate with its remark, and the trials that have no answer counted."""
+        """Return the estimate with its remark, and with a count of the trials without an answer."""
         excluded = {**estimate.excluded, **self.unanswered(trials)}
         return self.with_remark(replace(estimate, excluded=excluded), trials)
 
     def estimate_of(self, tests: Tests, values: Values, unit: str) -> Estimate:
-        """Return the estimate of values whose mean was tested; the first of the tests."""
+        """Return the estimate for values whose mean was tested; it is the first of the tests."""
         mean, error, low, high, p_value, n = tests.first.values()
         note = ""
         if np.isfinite(mean) and not np.isfinite(low):
@@ -269,17 +270,17 @@ class Measure(ABC):
 class SubjectMeasure(Measure):
     """A measure that every subject has; its test is over subjects.
 
-    The interval of several subjects is that of `t_tests`. A single subject has the value of all
-    its trials, with the interval of the jackknife over its blocks, which are sessions unless said
-    otherwise (Tukey 1958): each block, or each of 50 groups of them, is left out in turn. A single
-    block has no interval.
+    For several subjects the interval is that of `t_tests`. A single subject has the value of all
+    its trials, with the interval of the jackknife over its blocks (Tukey 1958): each block, or each
+    of 50 groups of blocks, is left out in turn. Blocks are sessions unless the measure defines
+    others. A single block has no interval.
     """
 
-    unit: ClassVar[str] = "session"  # what a block is called
+    unit: ClassVar[str] = "session"  # the name of a block
 
     @abstractmethod
     def values(self, trials: Trials) -> Values:
-        """Read the measure off each subject's trials, in the order in which they first appear."""
+        """Return the measure of each subject's trials, in order of first appearance."""
 
     def estimate(self, trials: Trials) -> Estimate:
         """Return the mean over subjects, or the value of a single one, with its interval.
@@ -291,14 +292,14 @@ class SubjectMeasure(Measure):
         return self.with_counts(self.over_subjects(self.values(trials)), trials)
 
     def over_subjects(self, values: Values) -> Estimate:
-        """Return mean, interval and test of values that were read before."""
+        """Return mean, interval and test of values that are given."""
         tests = t_tests(values.value[None, :], self.null, bounds=self.bounds_of(values.value))
         return self.estimate_of(tests, values, "subject")
 
     def blocks(self, trials: Trials) -> NDArray[np.int64]:
-        """Return the number of the block that is left out with each trial, from 0, [rows].
+        """Return the number of each trial's block, from 0, [rows].
 
-        In the order in which they first appear; -1 where a trial belongs to none.
+        Blocks are numbered in order of first appearance; -1 marks a trial outside any block.
         """
         return sessions_of(trials)
 
@@ -318,7 +319,7 @@ class SubjectMeasure(Measure):
         return estimates
 
     def _over_blocks(self, trials: Trials, value: Values, reasons: list[str]) -> Estimate:
-        """Return a subject's value, given why each of its blocks has none; "" if it has one."""
+        """Return a subject's value with its interval; `reasons` say why blocks have no value."""
         read = np.array([not reason for reason in reasons])
         n = int(read.sum()) if np.isfinite(value.value[0]) else 0
         groups, error, freedom = min(n, MOST_GROUPS), np.nan, np.nan
@@ -338,24 +339,24 @@ class SubjectMeasure(Measure):
         return self.estimate_of(tests, value, self.unit)
 
     def bounds_of(self, value: Array) -> tuple[float, float]:
-        """Return the bounds of the measure, but for those that data of other designs pass."""
+        """Return the bounds of the measure, without those that the data exceed."""
         low, high = self.bounds
         known = value[np.isfinite(value)]
         below, above = (known < low).any(), (known > high).any()
         return -np.inf if below else low, np.inf if above else high
 
     def _alone(self, trials: Trials, block: NDArray[np.int64]) -> Values:
-        """Read the measure off each block, in the order in which they first appear."""
+        """Return the measure of each block, in order of first appearance."""
         return self.values(Trials(trials.frame.assign(subject=block.astype(str))[block >= 0]))
 
 
 def with_columns(trials: Trials | pd.DataFrame, name: str, columns: Sequence[str]) -> pd.DataFrame:
-    """Return the table of trials that have all that the measure of this name reads.
+    """Return the table of trials after checking that it has the columns of a measure.
 
     Raises
     ------
     ValueError
-        Naming the first column that they lack.
+        If a column is missing; the error names the first one.
     """
     frame = trials.frame if isinstance(trials, Trials) else trials
     for column in columns:
@@ -384,7 +385,7 @@ def separated_by(frame: pd.DataFrame, column: str | None) -> pd.Series[str] | st
 
 
 def without_interval(n: int, unit: str, error: float) -> str:
-    """Say why a value has no interval."""
+    """Return why a value has no interval, in words."""
     if n < 2:
         why = f"a single {unit}" if n else f"no {unit} has a value of its own"
     else:
@@ -393,12 +394,12 @@ def without_interval(n: int, unit: str, error: float) -> str:
 
 
 def counts_of(names: Sequence[str]) -> dict[str, int]:
-    """Count how often each name stands there, in the order in which they first do."""
+    """Return how often each name occurs, in order of first appearance."""
     return {name: list(names).count(name) for name in dict.fromkeys(names)}
 
 
 def sessions_of(trials: Trials) -> NDArray[np.int64]:
-    """Return the number of the session of each trial, in their order, [rows]."""
+    """Return the number of each trial's session, by first appearance, [rows]."""
     result = trials.frame.groupby(["subject", "session"], sort=False).ngroup()
     return np.asarray(result, dtype=np.int64)
 
@@ -407,7 +408,7 @@ def sessions_of(trials: Trials) -> NDArray[np.int64]:
 class Tests:
     """Two-sided t tests of R samples; arrays [R], NaN where a sample has no spread."""
 
-    __test__: ClassVar[bool] = False  # no test of ours, although pytest might think so
+    __test__: ClassVar[bool] = False  # this is no test case, although pytest might think so
 
     mean: Array
     standard_error: Array
@@ -447,8 +448,8 @@ def t_tests(
         mean = np.where(held, samples, 0.0).sum(axis=1) / n
         deviation = np.where(held, samples - mean[:, None], 0.0)
         error = np.sqrt((deviation**2).sum(axis=1) / (n - 1) / n)
-    # Equal values may differ from their mean, and from each other, by rounding: .8 - .7 is not
-    # .3 - .2. Values that were subtracted to give these are taken to be of the size of 1.
+    # Equal values may differ from their mean, and from each other, by rounding: .8 - .7 is not .3 -
+    # .2. If values are differences, the numbers that were subtracted are taken to be of size 1.
     low = np.where(held, samples, np.inf).min(axis=1, initial=np.inf)
     high = np.where(held, samples, -np.inf).max(axis=1, initial=-np.inf)
     size = np.maximum(1.0, np.maximum(np.abs(low), np.abs(high)))
@@ -480,17 +481,17 @@ def interval_tests(
 
     n [R] is how many values each rests on; of a difference, those of either group, [2, R].
 
-    Between bounds a and b the error of the mean is taken to be proportional to the root of
-    (mu - a)(b - mu), and as large as was found where mu is the mean: the interval holds those mu
+    Between bounds a and b, the error of the mean is assumed to be proportional to the root of (mu -
+    a) (b - mu), and equal to the estimated error where mu is the mean. The interval holds the mu
     whose distance from the mean is less than Student's quantile times their error. It is the score
     interval of Wilson (1927) with an estimated dispersion. It never leaves the bounds, and covers
     at least as often as mean +- t errors: 94.5% against 91.2% for 2 values from Beta(20, 1), 93.1%
-    against 89.0% for 5 (`tests/core/test_bounds.py`). With one bound the error goes by the root of
-    the distance from it. The test rejects what the interval does not hold.
+    against 89.0% for 5 (`tests/core/test_bounds.py`). With one bound, the error goes by the root of
+    the distance from it. The test rejects values outside the interval.
     """
     low, high = bounds
     quantile = np.asarray(scipy.stats.t.ppf(0.5 + mass / 2, freedom))
-    with np.errstate(invalid="ignore", divide="ignore"):  # of errors that are 0
+    with np.errstate(invalid="ignore", divide="ignore"):  # for errors that are 0
         if not (np.isfinite(low) or np.isfinite(high)):
             statistic = np.abs(mean - null) / error
             half = quantile * error
@@ -549,7 +550,7 @@ class FittedMeasure(SubjectMeasure):
     def truth(self, model: type[Model], theta: Array) -> Array:
         """Return the contrast of agents with parameters theta[n, P].
 
-        It is the null value of rational agents, and NaN of those without its parameters.
+        Rational agents have the null value; agents without the contrast's parameters have NaN.
         """
         names = model.parameters.names
         if model is not self.model and model.name == self.rational:
@@ -566,7 +567,7 @@ class FittedMeasure(SubjectMeasure):
         return self.values_of(ModelData.read(self.model, trials))
 
     def values_of(self, data: ModelData, workers: int | None = None) -> Values:
-        """Do the same with data that are laid out for the model already."""
+        """Return the contrast of each subject, given data that the model can already read."""
         fit = maximum_a_posteriori(self.model, data, workers=workers)
         failed = np.array(fit.status) == "failed"
         value = np.where(failed, np.nan, fit.estimate @ self._weights(fit.names))

@@ -9,9 +9,9 @@ from .session_measure import TrialMeasure
 
 
 def performance_of(environment: Environment) -> TrialMeasure:
-    """Return the mean over the trials that have a score (`Environment.performance`) as a measure.
+    """Return the measure of mean performance over the trials that have a score.
 
-    It has no null value, and so no test.
+    `Environment.performance` gives the scores. The measure has no null value, and so no test.
     """
     return TrialMeasure(
         environment.performance,

@@ -17,10 +17,10 @@ from knownminds.environments import Trials, make
 
 from .measure import Estimate, Measure
 
-EXTREME = 15.0  # log-odds at which a regression is suspected of separating its outcomes
-SEED = 1994  # of the sessions by which a truth is computed
-SESSIONS = 2**11  # that are simulated for it, over all agents together
-ROUNDING = 1e-9  # of the spread of the outcome: what is smaller comes from rounding
+EXTREME = 15.0  # from such log-odds on, separated outcomes are suspected
+SEED = 1994  # seed of the sessions from which a truth is computed
+SESSIONS = 2**11  # sessions that are simulated for a truth, over all agents together
+ROUNDING = 1e-9  # share of the outcome's spread below which a number is rounding
 
 
 def coefficient(
@@ -35,9 +35,9 @@ def coefficient(
     """Regress an outcome on regressors and return the coefficient of one of them.
 
     Logistic regressions are fitted by maximum likelihood, linear ones by least squares
-    (statsmodels). With several `clusters` (sessions) the error is robust to dependence inside
-    them: the sandwich of Liang and Zeger (1986), referred to Student's t with one degree of
-    freedom less than there are clusters. Otherwise rows are taken as independent.
+    (statsmodels). With several `clusters` (sessions) the error is robust to dependence inside them:
+    it is the sandwich of Liang and Zeger (1986), used with Student's t with one degree of freedom
+    less than there are clusters. Without clusters, rows count as independent.
 
     Parameters
     ----------
@@ -46,18 +46,18 @@ def coefficient(
     outcome
         0 or 1 in a logistic regression, any number in a linear one; [rows].
     regressors
-        By name, [rows] each.
+        The regressors by name, [rows] each.
     clusters
-        What rows belong together, [rows].
+        The cluster of each row, [rows].
 
     Returns
     -------
     Estimate
-        NaN with all rows excluded where there is no estimate: too few rows, regressors that depend
-        on each other, outcomes that do not vary, or that the regressors separate (the estimate is
-        infinite then; by linear programming, Konis 2007), or a search that does not end. A linear
-        regression that explains its outcomes to the last digits has a value, and neither error nor
-        test: what is left over comes from rounding.
+        NaN, with all rows excluded, if there is no estimate: too few rows, regressors that depend
+        on each other, outcomes that do not vary or that the regressors separate (the estimate would
+        be infinite; found by linear programming, Konis 2007), or a search that does not end. A
+        linear regression that explains its outcomes to the last digits has a value, but neither
+        error nor test: its residuals are rounding.
     """
     import statsmodels.api as sm
     from statsmodels.tools.sm_exceptions import (
@@ -87,7 +87,7 @@ def coefficient(
     with warnings.catch_warnings():
         for known in (ConvergenceWarning, HessianInversionWarning, PerfectSeparationWarning):
             warnings.simplefilter("ignore", known)
-        warnings.simplefilter("ignore", RuntimeWarning)  # of infinite estimates on their way
+        warnings.simplefilter("ignore", RuntimeWarning)  # from infinite estimates on their way
         try:
             if logistic:
                 fit = sm.Logit(y, x).fit(disp=0, maxiter=100, **robust)
@@ -104,7 +104,7 @@ def coefficient(
                 return _none(of, n, "no convergence")
         at = names.index(of)
         value, error = float(fit.params[at]), float(fit.bse[at])
-    # A coefficient this small moves the outcome by nothing, and an error this small is none.
+    # A coefficient this small moves the outcome by nothing, and an error this small counts as none.
     least = ROUNDING * spread / float(np.ptp(x[:, at]) or np.abs(x[:, at]).max())
     if abs(value) <= least:
         value = 0.0
@@ -130,24 +130,26 @@ Design = tuple[NDArray[np.bool_], Array, dict[str, Array]]
 class RegressionMeasure(Measure):
     """A coefficient of a regression over the trials of all subjects.
 
-    The truth is simulated: the coefficient in many sessions of the agents, from a fixed seed, the
-    same for all, so that it grows smoothly with a dial.
+    The truth is simulated: the coefficient in many sessions of the agents. All agents have the same
+    fixed seed, so that the truth grows smoothly with a dial.
 
     Parameters
     ----------
     design
-        From trials, which of them count, outcomes (NaN without an answer), and regressors, [rows].
+        A function of trials that returns which ones count, outcomes (NaN without an answer), and
+        regressors, [rows].
     of, unit
-        The regressor whose coefficient it is, and what a row of the regression is.
+        The regressor whose coefficient is the measure, and the name of a row of the regression.
     sign
-        1, or -1 where the negative of the coefficient counts.
+        1, or -1 if the negative of the coefficient counts.
     logistic, intercept
-        Of the regression.
+        Whether the regression is logistic, and whether it has an intercept.
     clustered_by
-        Within what rows depend on each other: "subject" (within sessions, if there is one
-        subject), "session", or "" where rows are taken as independent.
+        Rows depend on each other within these: "subject" (within sessions, if there is one subject)
+        or "session"; "" if rows count as independent.
     parameter
-        Parameter that is the coefficient's truth, 0 in models without it; "" where it is simulated.
+        Parameter that is the coefficient's truth, 0 in models without it; "" if the truth is
+        simulated.
     has_null
         Whether all agents of a model have the null value, besides those of the rational model.
     """
@@ -185,7 +187,7 @@ class RegressionMeasure(Measure):
             note = f"{self.unit}s taken as independent"
         low, high = sorted((self.sign * result.low, self.sign * result.high))
         excluded = {"no answer": int((counts & ~rows).sum()), **result.excluded}
-        value = self.sign * result.value + 0.0  # no -0
+        value = self.sign * result.value + 0.0  # never -0
         shown = replace(result, measure=self.name, value=value, low=low, high=high)
         return self.with_remark(
             replace(shown, unit=self.unit, excluded=excluded, note=note), trials
@@ -212,7 +214,7 @@ class RegressionMeasure(Measure):
 
 
 def _separates(x: Array, y: NDArray[np.float64]) -> bool:
-    """Say whether some combination of the regressors tells the outcomes apart, if only in part."""
+    """Say whether a combination of the regressors separates the outcomes, even if only in part."""
     sided = np.unique(np.where(y > 0, 1.0, -1.0)[:, None] * x, axis=0)
     result = scipy.optimize.linprog(
         -sided.sum(axis=0), A_ub=-sided, b_ub=np.zeros(len(sided)), bounds=(-1, 1)

@@ -1,4 +1,4 @@
-"""Intervals of what was computed anew from resampled data."""
+"""Intervals of values that were computed anew from resampled data."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from knownminds.environments import session_stream
 
 @lru_cache(maxsize=4)
 def times_drawn(n: int, rounds: int, seed: int, stream: int) -> NDArray[np.int64]:
-    """Return how often each of n is drawn when as many are, with replacement, [rounds, n].
+    """Return how often each of n is drawn in n draws with replacement, [rounds, n].
 
-    The same for all who have as many.
+    All callers with the same n, seed and stream get the same numbers.
     """
     drawn = session_stream(seed, stream).multinomial(n, np.full(n, 1 / n), size=rounds)
     drawn.flags.writeable = False
@@ -26,12 +26,12 @@ def times_drawn(n: int, rounds: int, seed: int, stream: int) -> NDArray[np.int64
 def jackknife(without: Array) -> tuple[float, float]:
     """Return error and degrees of freedom from values [G] without each of G groups (Tukey 1958).
 
-    Of the values that are known; NaN below two of them.
+    Only known values count; NaN if there are fewer than two.
     """
     known = without[np.isfinite(without)]
     if len(known) < 2:
         return np.nan, np.nan
-    # The standard error of the mean of the pseudo-values.
+    # This is the standard error of the mean of the pseudo-values.
     error = (len(without) - 1) * known.std(ddof=1) / np.sqrt(len(known))
     return float(error), len(known) - 1.0
 
@@ -41,8 +41,8 @@ def percentile_ends(
 ) -> tuple[float, float, float]:
     """Return the ends of the percentile interval (Efron 1979) and the spread of resamples [B].
 
-    Of those that have a value. NaN where there is nothing: no interval without resamples, no
-    spread of a single one.
+    Only resamples with a value count. Without resamples the interval is NaN, and with a single one
+    the spread is NaN.
     """
     known = rounds[np.isfinite(rounds)]
     if not len(known):

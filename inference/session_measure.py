@@ -1,4 +1,4 @@
-"""Measures of sessions: that of a subject is a mean over them, and truths are simulated."""
+"""Measures of sessions: a subject's value is a mean over sessions, and truths are simulated."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from knownminds.environments.later import pandas as pd
 
 from .measure import Measure, SubjectMeasure, Values, sessions_of, with_columns
 
-SEED = 1994  # of the sessions by which a truth is computed
-SESSIONS = 2**11  # that are simulated for it, over all agents together
-FEWEST = 2  # of each agent
-LEAST = 1e-12  # sum of squares below which a slope has nothing to rest on
+SEED = 1994  # seed of the sessions from which a truth is computed
+SESSIONS = 2**11  # sessions that are simulated for a truth, over all agents together
+FEWEST = 2  # least number of sessions of each agent
+LEAST = 1e-12  # a slope needs a larger sum of squares than this
 
 Integers = NDArray[np.int64]
 
@@ -32,9 +32,9 @@ class SessionRows:
     Parameters
     ----------
     session, trial
-        Number of the session, from 0 on and ascending, and of the trial in it, [rows].
+        Number of the session, ascending from 0, and of the trial in it, [rows].
     columns
-        What a measure names, NaN where nothing was given, each [rows].
+        The columns that a measure names, NaN where nothing was given, each [rows].
     """
 
     session: Integers
@@ -55,13 +55,13 @@ class SessionRows:
         return np.bincount(self.session, values, self.n).astype(float)
 
     def mean(self, values: Array | NDArray[np.bool_], where: NDArray[np.bool_]) -> Array:
-        """Return the mean of some of the values [rows] in each session, NaN of none, [sessions]."""
+        """Return the mean of some values [rows] in each session, NaN without any, [sessions]."""
         return mean_by(self.session[where], np.asarray(values, dtype=float)[where], self.n)
 
     def slope(self, x: Array, y: Array) -> Array:
         """Return the slope of y on x through the origin in each session, [sessions].
 
-        Rows without both are passed over; NaN where no x differs from 0.
+        Rows without both numbers are left out; NaN if no x differs from 0.
         """
         known = np.isfinite(x + y)
         x, y = np.where(known, x, 0.0), np.where(known, y, 0.0)
@@ -70,12 +70,12 @@ class SessionRows:
         return slope
 
     def followed(self) -> NDArray[np.bool_]:
-        """Say which rows, but for the last, are followed by the next trial, [rows - 1]."""
+        """Say which rows, except the last, are followed by the next trial, [rows - 1]."""
         return np.asarray((np.diff(self.session) == 0) & (np.diff(self.trial) == 1))
 
 
 def mean_by(group: Integers, values: Array, n: int) -> Array:
-    """Return the mean of values in each of n groups, NaN where there is none, [n]."""
+    """Return the mean of values in each of n groups, NaN for an empty group, [n]."""
     with np.errstate(invalid="ignore"):
         means: Array = np.bincount(group, values, n) / np.bincount(group, minlength=n)
     return means
@@ -83,12 +83,12 @@ def mean_by(group: Integers, values: Array, n: int) -> Array:
 
 @dataclass(eq=False, kw_only=True)
 class PlacedMeasure(Measure):
-    """A measure whose truth hangs on the design of an experiment.
+    """A measure whose truth depends on the design of an experiment.
 
     Parameters
     ----------
     environment
-        The experiment in which the truth is meant; if None the first of `environments`, with
+        The experiment for which the truth holds; if None, the first of `environments`, with
         `settings`.
     """
 
@@ -96,7 +96,7 @@ class PlacedMeasure(Measure):
 
     @property
     def place(self) -> Environment:
-        """The experiment in which the truth is meant."""
+        """The experiment for which the truth holds."""
         return self.environment or made(self.environments[0], json.dumps(dict(self.settings)))
 
     def in_place(self, environment: Environment) -> PlacedMeasure:
@@ -109,14 +109,14 @@ class PlacedMeasure(Measure):
         return _placed(self, type(environment), json.dumps(environment.settings, sort_keys=True))
 
 
-@lru_cache(maxsize=64)  # one object each, by which curves of dials are kept
+@lru_cache(maxsize=64)  # one object each, since curves of dials are cached by object
 def _placed(measure: PlacedMeasure, kind: type[Environment], settings: str) -> PlacedMeasure:
     chosen, known = kind(**json.loads(settings)), measure.place
     same = (chosen.name, chosen.settings) == (known.name, known.settings)
     return measure if same else replace(measure, environment=chosen)
 
 
-@lru_cache(maxsize=64)  # what a design holds is computed once for each
+@lru_cache(maxsize=64)  # values of a design are computed once for each object
 def made(name: str, settings: str) -> Environment:
     """Return the experiment of a name with settings as JSON has them, always the same object."""
     return make(name, **json.loads(settings))
@@ -144,14 +144,14 @@ class SimulatedMeasure(PlacedMeasure, SubjectMeasure):
 
 @dataclass(eq=False)
 class TrialMeasure(SimulatedMeasure):
-    """The mean score of a subject's trials; those without a score count for nothing.
+    """The mean score of a subject's trials; trials without a score are ignored.
 
     Parameters
     ----------
     score
-        From trials, the score of each, NaN where it has none, [rows].
+        A function of trials that returns the score of each, NaN without a score, [rows].
     columns
-        What is read.
+        The columns that it reads.
     reason
         Why a subject has no value.
     """
@@ -169,14 +169,15 @@ class TrialMeasure(SimulatedMeasure):
 
 @dataclass(eq=False)
 class SessionMeasure(SimulatedMeasure):
-    """A number of each session; that of a subject is the mean over its sessions.
+    """A number of each session; a subject's value is the mean over its sessions.
 
     Parameters
     ----------
     by_session
-        From the rows of sessions, the number of each, NaN where it has none, [sessions].
+        A function of the rows of sessions that returns the number of each, NaN without one,
+        [sessions].
     columns
-        What is read.
+        The columns that it reads.
     reason
         Why a session has no value.
     """

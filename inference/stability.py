@@ -1,4 +1,4 @@
-"""How stable a score is: what of its variance is the model's, the wording's, the session's."""
+"""How stable a score is: how much of its variance comes from model, wording and session."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SOURCES: tuple[Source, ...] = ("model", "paraphrase", "interaction", "session", 
 CELL = ["model", "template", "session"]
 
 _DRAWS = 4000
-_KNOWN = 1e6  # degrees of freedom of what counts as known
+_KNOWN = 1e6  # degrees of freedom of a number that counts as known
 _INSIDE = (0.025, 0.975)
 
 Values = NDArray[np.float64]
@@ -25,27 +25,26 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class VarianceSplit:
-    """What moves a score: the components of its variance, and what follows from them.
+    """The components of a score's variance, and what follows from them.
 
     Parameters
     ----------
     parts
         Variances by source, in squared units of the score. "model": between models; "paraphrase":
-        between wordings, for all models alike; "interaction": what a wording does to one model
-        and not to another; "session": between sessions of one model with one wording; "residual":
-        between the units of a session. An estimate below 0 is kept as it is (the source moves
-        the score less than chance alone would let it seem); its interval begins at 0. Also
-        "wording": paraphrase and interaction together; "retest": the correlation of a model's
-        scores in two sessions with the same wording, over models; "reworded": the same of two
-        sessions with different wordings; "excess": how much more of the variance wording has than
-        the model.
+        between wordings, for all models alike; "interaction": the effect of a wording on one model
+        and not on another; "session": between sessions of one model with one wording; "residual":
+        between the units of a session. An estimate below 0 is kept (the source moves the score less
+        than chance alone would suggest); its interval begins at 0. Also "wording": paraphrase and
+        interaction together; "retest": the correlation of a model's scores in two sessions with the
+        same wording, over models; "reworded": the same for two sessions with different wordings;
+        "excess": the variance of wording less that of the model.
     models, templates, sessions, units
-        How many models, wordings, sessions (all together) and units (all together) went in.
+        The numbers of models, wordings, sessions (in all) and units (in all) in the split.
     left_out
-        Models that did not have all wordings, and are not in it.
+        Models that did not have all wordings, and are left out.
     merged
-        Sources that the table cannot tell from the one named behind: {"residual": "session"}
-        where each session has one unit.
+        Sources that the table cannot separate from another one: {"residual": "session"} if each
+        session has one unit.
     """
 
     parts: Mapping[str, Resampled]
@@ -82,23 +81,23 @@ def split_variance(
 ) -> VarianceSplit:
     r"""Split the variance of a score into model, wording, session and residual.
 
-    The model is :math:`y = \mu + M_i + T_j + (MT)_{ij} + S_{ijk} + e_{ijkl}` with all effects
-    random: of models i, wordings j, sessions k, units l. Components are those at which the
-    expected mean squares of the analysis of unweighted cell means are the observed ones, unbiased
-    where cells have as many sessions and sessions as many units as each other (Searle, Casella &
-    McCulloch 1992, Variance Components, chapter 4). Intervals are generalised ones (Weerahandi
-    1993): each mean square is divided by chi-squares over their degrees of freedom. With few
-    models or wordings they are wide, as they must be.
+    The model is :math:`y = \mu + M_i + T_j + (MT)_{ij} + S_{ijk} + e_{ijkl}` with random effects of
+    models i, wordings j, sessions k, units l. The components are those at which the expected mean
+    squares of the analysis of unweighted cell means equal the observed ones. They are unbiased if
+    all cells have the same number of sessions and all sessions the same number of units (Searle,
+    Casella & McCulloch 1992, Variance Components, chapter 4). Intervals are generalised ones
+    (Weerahandi 1993): each mean square is divided by chi-squares over their degrees of freedom.
+    With few models or wordings they are wide, as they must be.
 
     Parameters
     ----------
     frame
-        A row for each unit that is scored: a trial, a subject, or a session itself.
+        A row for each scored unit: a trial, a subject, or a session itself.
     score, model, template, session
-        Columns. A session is one within its model and template. Rows without a finite
-        score are left out.
+        The names of the columns. A session is one within its model and template. Rows without a
+        finite score are left out.
     seed
-        Of the draws behind the intervals.
+        Seed of the draws behind the intervals.
 
     Raises
     ------
@@ -137,7 +136,7 @@ def split_variance(
         ("residual", within, len(rows) - len(means)),
     ):
         squares[name] = total / freedom if freedom else np.nan, freedom
-    # Harmonic means of the sessions of a cell, and of the units of a session.
+    # These are harmonic means of the sessions of a cell, and of the units of a session.
     sizes = (1.0 / float((1.0 / by_cell.count()).mean()), 1.0 / float((1.0 / counts).mean()))
     return _split(squares, cells.shape, sizes, seed, (sessions, len(rows)), left_out)
 
@@ -155,10 +154,11 @@ def split_scores(
 ) -> VarianceSplit:
     r"""Split the variance of scores that were estimated in each wording, with standard errors.
 
-    For scores that have no value in a single trial, such as a slope: each model has one score a
-    wording. What is left between models and wordings besides the mean squared standard error is
-    what models, wordings and both together do, as in `split_variance`, whose intervals these are.
-    What sessions and their trials add is the standard error, and stands for "session".
+    This is for scores that a single trial does not have, such as a slope: each model has one score
+    per wording. The variance between models and wordings, less the mean squared standard error, is
+    due to models, wordings and both together, as in `split_variance`, which also gives the
+    intervals. The standard error contains the effects of sessions and their trials, and stands for
+    "session".
 
     Parameters
     ----------
@@ -166,14 +166,14 @@ def split_scores(
         A row for each model and wording. Rows without a finite score and standard error are left
         out, and with them models that lack a wording.
     score, error, model, template
-        Columns.
+        The names of the columns.
     freedom
-        The column of the degrees of freedom of the standard errors; without, they count as known.
+        The column of the degrees of freedom of the standard errors; without it they count as known.
     exact
-        Whether a standard error of 0 is that of a score without error, which is kept, and not a
-        sign that there were too few values to have one.
+        Whether a standard error of 0 means a score without error, which is kept, and not a score
+        with too few values for a standard error.
     seed
-        Of the draws behind the intervals.
+        Seed of the draws behind the intervals.
 
     Raises
     ------
@@ -203,7 +203,7 @@ def split_scores(
     if freedom:
         degrees = kept.pivot(index=model, columns=template, values=freedom).loc[square.index]
         each = np.maximum(degrees.to_numpy(dtype=float), 1.0)
-        # Satterthwaite's of a mean of squared errors.
+        # Satterthwaite's degrees of freedom of a mean of squared errors.
         spread = np.sum(squares**2 / each)
         known = float(squares.sum() ** 2 / spread) if spread > 0 else np.inf
     mean_squares = _crossed(values)
@@ -246,18 +246,19 @@ def _split(
     Parameters
     ----------
     squares
-        Mean squares with their degrees of freedom; of models, templates and both those of cell
+        Mean squares with their degrees of freedom; those of models, templates and both are for cell
         means.
     shape
-        Models and templates.
+        Numbers of models and templates.
     sizes
         Sessions of a cell and units of a session.
     counts
-        Of sessions and units, all together.
+        Numbers of sessions and units, in all.
     """
     rng = np.random.default_rng(seed)
     tells = {name: bool(freedom) for name, (_, freedom) in squares.items()}
-    # The value first, then the draws; what cannot be distinguished from something finer is unknown.
+    # The value comes first, then the draws; a source that cannot be separated from a finer one is
+    # unknown.
     drawn = {
         name: np.append(value, value * df / rng.chisquare(df, _DRAWS))
         if df
@@ -265,7 +266,7 @@ def _split(
         for name, (value, df) in squares.items()
     }
     unit = drawn["residual"] / sizes[1] if tells["residual"] else np.zeros(1 + _DRAWS)
-    # The variance of a cell's mean that comes from its sessions.
+    # This is the variance of a cell's mean that comes from its sessions.
     finer = (drawn["session"] if tells["session"] else unit) / sizes[0]
     below = drawn["both"] if tells["both"] else finer
     exact = {
@@ -278,7 +279,7 @@ def _split(
     part = {name: np.maximum(values, 0.0) for name, values in exact.items()}
     both = np.nan_to_num(part["interaction"])
     wording = part["paraphrase"] + both
-    # The variance of a session's score around what its model and wording make it.
+    # This is the variance of a session's score around the mean of its model and wording.
     noise = part["session"] + np.nan_to_num(part["residual"]) / sizes[1]
     part["wording"] = wording
     stays = part["model"] + both

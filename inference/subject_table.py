@@ -16,7 +16,7 @@ def subject_table(
     interval: tuple[Array, Array],
     more: Mapping[str, Any],
 ) -> pd.DataFrame:
-    """One row per subject: for each parameter NAME, NAME_low and NAME_high, then `more`.
+    """Return one row per subject: for each parameter NAME, NAME_low and NAME_high, then `more`.
 
     estimate and both ends of the interval are [N, K] on the natural scale.
     """

@@ -35,8 +35,8 @@ class CuePairs:
     Parameters
     ----------
     combined : The trials with both; `text` and `image` are the answers to each alone.
-    matched : "items": the three tell of the same stimulus; "values": of stimuli of the same value
-        in the same window, in the order in which they came.
+    matched : "items": the three answers are about the same stimulus; "values": about stimuli of the
+        same value in the same window, in the order in which they came.
     left_out : How many items were not answered in all three, or not shown in all.
     """
 
@@ -59,18 +59,18 @@ class CuePairs:
 
 @dataclass(frozen=True)
 class CueCombination:
-    """Combined answers against the five references, each [B]: the data, then bootstraps.
+    """Combined answers compared with the five references, each [B]: the data, then bootstraps.
 
     Parameters
     ----------
     error : NRMSE of the combined answers.
-    text_weight : Weight of the text's answer by reference; of the oracle, that of the calibrated
-        one.
+    text_weight : Weight of the text's answer by reference; for the oracle, that of the
+        calibrated answer.
     reference_error : NRMSE of each reference.
     efficiency : RRE = reference_error / error; above 1 the combined answers are better than the
         reference. NaN where the combined answers have no error.
     n, left_out, matched : See `CuePairs`.
-    reason : Why there is nothing; empty if there is.
+    reason : Why there is no result; empty if there is one.
     """
 
     error: Array
@@ -86,7 +86,7 @@ class CueCombination:
 def cue_combination(
     answers: MagnitudeAnswers, participant: str, task: str, condition: str = BASE
 ) -> CueCombination | None:
-    """Set a participant's combined answers against the references; None if none were played."""
+    """Compare a participant's combined answers with the references; None if none were played."""
     cells = cue_cells(answers, participant, task, condition)
     return None if cells is None else combine(pair(*cells))
 
@@ -96,8 +96,8 @@ def cue_cells(
 ) -> tuple[Answers, Answers, Answers] | None:
     """Return the answers to text, to image and to both; None unless all were played.
 
-    Noise blurs images and leaves texts as they are: where texts were not shown again under it,
-    those of the base condition serve.
+    Noise blurs images and leaves texts unchanged. So if texts were not shown again under noise,
+    those of the base condition are used.
     """
     text, image, both = (
         answers.cells.get((participant, task, condition, modality))
@@ -148,10 +148,10 @@ def _shown(cue: str, answers: Answers) -> pd.DataFrame:
 
 
 def _together(tables: Sequence[pd.DataFrame], keys: list[str]) -> pd.DataFrame:
-    """Return the positions of each stimulus in the three modalities; missing: not shown.
+    """Return the positions of each stimulus in the three modalities; missing if it was not shown.
 
-    Stimuli are those of the same keys, of which a modality's first counts; they come in the order
-    in which they were shown, as text first.
+    Stimuli are the same if they have the same keys; a modality's first one counts. They stand in
+    the order in which they were shown as text.
     """
     first = [table.drop_duplicates(keys).set_index(keys) for table in tables]
     order = pd.concat([table.index.to_frame(index=False) for table in first]).drop_duplicates()
@@ -163,7 +163,7 @@ def _together(tables: Sequence[pd.DataFrame], keys: list[str]) -> pd.DataFrame:
 
 
 def combine(pairs: CuePairs) -> CueCombination:
-    """Set combined answers against the five references."""
+    """Compare combined answers with the five references."""
     answers, weight, value = pairs.combined, pairs.combined.weight, pairs.combined.value
     about = len(pairs), pairs.left_out, pairs.matched
     if len(pairs) < 3:
@@ -196,14 +196,14 @@ def combine(pairs: CuePairs) -> CueCombination:
 
 
 def _centred(values: Array, weight: Array) -> tuple[Array, Array]:
-    """Return the weighted mean of values [B or 1, n], [B, 1], and how far they are from it."""
-    with np.errstate(invalid="ignore", divide="ignore"):  # a bootstrap may hold none
+    """Return the weighted mean of values [B or 1, n], [B, 1], and their deviations from it."""
+    with np.errstate(invalid="ignore", divide="ignore"):  # a bootstrap may hold no value
         mean = (weight * values).sum(axis=1, keepdims=True) / weight.sum(axis=1, keepdims=True)
     return mean, values - mean
 
 
 def _calibrated(said: Array, value: Array, weight: Array) -> Array:
-    """Regress the truth on the answers; return what that predicts for each answer, [B, n]."""
+    """Regress the truth on the answers; return the prediction for each answer, [B, n]."""
     (_, deviation), (mean, away) = (_centred(each, weight) for each in (said, value[None, :]))
     with np.errstate(invalid="ignore", divide="ignore"):
         slope = (weight * deviation * away).sum(axis=1, keepdims=True) / (
@@ -217,13 +217,13 @@ def _calibrated(said: Array, value: Array, weight: Array) -> Array:
 def _least_variance(first: Array, second: Array, weight: Array, *, together: bool = False) -> Array:
     """Return the weight of the first with which the weighted sum varies least, [B].
 
-    Generalised least squares, 1' S^-1 / 1' S^-1 1, if `together`; with the covariance taken for
-    0, weights by inverse variances.
+    If `together`, this is generalised least squares, 1' S^-1 / 1' S^-1 1. Otherwise the covariance
+    counts as 0, and weights are by inverse variances.
     """
     (_, a), (_, b) = (_centred(said, weight) for said in (first, second))
     va, vb, shared = ((weight * x * y).sum(axis=1) for x, y in ((a, a), (b, b), (a, b)))
     shared = shared if together else np.zeros(len(weight))
     with np.errstate(invalid="ignore", divide="ignore"):
         result = (vb - shared) / (va + vb - 2 * shared)
-    # Where both vary alike in all, or not at all, every weight is as good: half and half.
+    # If both vary alike in all trials, or not at all, every weight is as good; it is then one half.
     return np.where(np.isfinite(result), result, 0.5)

@@ -16,13 +16,13 @@ from knownminds.inference.measure import Dial, SubjectMeasure, Values, with_colu
 
 from .magnitude_answers import MULTIMODAL
 
-LEAST = 3  # items that a weight needs
-LEAST_ANSWERS = 6  # answers of a kind that a line with a spread needs
+LEAST = 3  # a weight needs so many items
+LEAST_ANSWERS = 6  # a line with a spread needs so many answers of a kind
 TEXT, IMAGE, BOTH = 0, 1, 2
 FEW = f"fewer than {LEAST} items answered as text, as image and as both"
 FEW_BOTH = f"fewer than {LEAST_ANSWERS} answers to both cues, or without conflicts"
 FEW_SINGLE = f"fewer than {LEAST_ANSWERS} answers to one of the cues alone"
-# The weight of the text in agents without such a parameter; in others it is by precision.
+# The weight of the text in agents without such a parameter; other agents weigh by precision.
 FIXED = {
     "cue_combiner_equal": 0.5,
     "cue_weigher_equal": 0.5,
@@ -31,8 +31,8 @@ FIXED = {
 }
 
 Columns = Mapping[str, Array]
-Reading = tuple[float, str]  # a value, or NaN and why there is none
-# From the text's weight, the one that precision deserves, and all parameters: the measure, [n].
+Reading = tuple[float, str]  # a value, or NaN and the reason
+# Takes the text's weight, the weight by precision, and all parameters; returns the measure, [n].
 OfWeights = Callable[[Array, Array, Columns], Array]
 
 
@@ -43,11 +43,11 @@ class WeightMeasure(SubjectMeasure):
     Parameters
     ----------
     of
-        From the columns of one subject's trials, the measure.
+        A function that returns the measure, given the columns of one subject's trials.
     columns
-        What is read of the trials.
+        The columns of the trials that it reads.
     of_weights
-        The measure of agents, whose truth is known where their names begin like the violator's.
+        The measure of agents. The truth is known for agents whose names begin like the violator's.
     """
 
     of: Callable[[Columns], Reading]
@@ -58,7 +58,7 @@ class WeightMeasure(SubjectMeasure):
     dial: Dial = field(default_factory=lambda: Dial({"alpha": 1.0}, reach=6.0, steps=241))
 
     def values(self, trials: Trials) -> Values:
-        """Read the measure off each subject's trials."""
+        """Return the measure of each subject's trials."""
         frame = with_columns(trials, self.name, self.columns)
         subject, names = pd.factorize(frame["subject"])
         if "item" in self.columns:  # items of different sessions and windows differ
@@ -85,7 +85,7 @@ class WeightMeasure(SubjectMeasure):
         return self.of_weights(values.get("alpha", weight), best, values)
 
 
-# Sessions show each stimulus as text, as image and as both; or cues that disagree.
+# Sessions show each stimulus as text, as image and as both; or they show cues that disagree.
 OF_CUES: dict[str, Any] = {
     "environments": MULTIMODAL,
     "settings": {"modality": "all"},
@@ -104,12 +104,12 @@ def _excess(weight: Array, best: Array, values: Columns) -> Array:
 
 
 def of_items(read: Callable[[Array, Array, Array, Array], float]) -> Callable[[Columns], Reading]:
-    """Return what reads a measure off the items that were answered in all three modalities.
+    """Return a function that reads a measure off the items answered in all three modalities.
 
     Parameters
     ----------
     read
-        From answers to text, to image and to both, and values, [n] each.
+        A function of answers to text, to image and to both, and of values, [n] each.
     """
 
     def of(columns: Columns) -> Reading:
@@ -130,17 +130,17 @@ def of_items(read: Callable[[Array, Array, Array, Array], float]) -> Callable[[C
 def text_weight(text: Array, image: Array, both: Array, value: Array) -> float:
     """Return the weight of the text in answers to both, by least squares: alpha in [0, 1].
 
-    y_both = alpha y_text + (1 - alpha) y_image.
+    The line is y_both = alpha y_text + (1 - alpha) y_image.
     """
     spread = text - image
     return float(np.clip((spread @ (both - image)) / (spread @ spread), 0.0, 1.0))
 
 
 def weight_excess(text: Array, image: Array, both: Array, value: Array) -> float:
-    """Return the weight of the text less the one with which the combination would vary least.
+    """Return the weight of the text less the weight at which the combination varies least.
 
-    That is by the inverse variances of the errors of answers to text and to image. Above 0, the
-    text is trusted too much.
+    The latter goes by the inverse variances of the errors of answers to text and to image. Above 0,
+    the text is trusted too much.
     """
     best = _by_precision(np.var(text - value), np.var(image - value))
     return text_weight(text, image, both, value) - float(best)
@@ -149,8 +149,8 @@ def weight_excess(text: Array, image: Array, both: Array, value: Array) -> float
 def efficiency(text: Array, image: Array, both: Array, value: Array) -> float:
     """Return the error of the best combination of single cues over that of both together (RRE).
 
-    The best combination weighs by the inverse variances of the errors. 1 is as good as it, more is
-    better.
+    The best combination weighs by the inverse variances of the errors. 1 means as good as this
+    combination; a larger number is better.
     """
     weight = _by_precision(np.var(text - value), np.var(image - value))
     best = weight * text + (1.0 - weight) * image
@@ -167,9 +167,9 @@ def _true_efficiency(weight: Array, best: Array, values: Columns) -> Array:
 def conflict_weight(columns: Columns) -> Reading:
     """Return the weight of the text where text and picture disagree: 1/2 + b / s.
 
-    By least squares over answers to both cues, y = a + s value + b conflict, with a of each
-    window; the value lies in the middle of both cues, and the conflict is the text less the
-    picture. An observer whose answers are s times too steep has the same weight.
+    It comes from least squares over answers to both cues, y = a + s value + b conflict, with an a
+    for each window. The value lies in the middle of both cues, and the conflict is the text less
+    the picture. An observer whose answers are s times too steep has the same weight.
     """
     (value, conflict, response), _ = _centred(columns, BOTH, "value", "conflict", "response")
     shown = columns["conflict"][columns["modality"] == BOTH]
@@ -183,11 +183,12 @@ def conflict_weight(columns: Columns) -> Reading:
 
 
 def conflict_excess(columns: Columns) -> Reading:
-    """Return the weight of the text where cues disagree, less what its precision deserves.
+    """Return the weight of the text where cues disagree, less the weight that its precision
+    deserves.
 
-    The latter is v_i / (v_t + v_i), where v_t and v_i are the variances of answers to text and to
+    The latter is v_i / (v_t + v_i). v_t and v_i are the variances of answers to text and to
     pictures alone around their lines over the value, in units of the value (divided by the square
-    of the slope); less its bias, w (1 - w) (1 - 2 w) (1 / n_t + 1 / n_i) with n degrees of
+    of the slope). Its bias is subtracted, w (1 - w) (1 - 2 w) (1 / n_t + 1 / n_i) with n degrees of
     freedom. Above 0, the text is trusted too much.
     """
     weight, why = conflict_weight(columns)
@@ -255,7 +256,7 @@ def _by_precision(text: Any, image: Any) -> Any:
 def _spread(columns: Columns, cue: int) -> tuple[float, int]:
     """Return the variance of answers to one cue in units of the value, and its degrees of freedom.
 
-    NaN where there are too few, or where answers do not grow with values.
+    NaN if there are too few answers, or if answers do not grow with values.
     """
     (value, response), windows = _centred(columns, cue, "value", "response")
     free = len(value) - windows - 1

@@ -1,4 +1,4 @@
-"""With how much blur pictures tell somebody as much as words do."""
+"""The blur at which pictures tell a participant as much as words do."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from knownminds.environments.record.result import Result
 from knownminds.inference.measure import with_columns
 
 TEXT, IMAGE = 0, 1  # modalities
-LEAST = 10  # answers to either
+LEAST = 10  # least number of answers to either
 ROUNDS = 1000
-_STEPS = 25  # of scoring
+_STEPS = 25  # steps of scoring
 _NEEDED = ("window", "modality", "value", "blur", "response")
 
 
@@ -27,11 +27,11 @@ class EqualBlur(Result):
 
     Parameters
     ----------
-    blur, low, high : The blur and its 95% interval; NaN without one, 0 and 20 px where an end lies
-        beyond what can be blurred.
-    sigma_text, sigma_image, per_pixel : Standard deviations of answers to words, to sharp
-        pictures, and what a pixel of blur adds, in units of the value.
-    n_text, n_image : Answers.
+    blur, low, high : The blur and its 95% interval; NaN if there is none, and 0 or 20 px for an
+        end beyond the possible blurs.
+    sigma_text, sigma_image, per_pixel : Standard deviations of answers to words and to sharp
+        pictures, and the addition per pixel of blur, in units of the value.
+    n_text, n_image : Number of answers to words and to pictures.
     reason : Why there is no such blur; empty if there is.
     """
 
@@ -46,7 +46,7 @@ class EqualBlur(Result):
     reason: str = ""
 
     def __str__(self) -> str:
-        """Blur, spreads, and how to run with it."""
+        """Return blur and spreads in words, and how to run an experiment with this blur."""
         spreads = (
             f"answers vary by {self.sigma_text:.4f} with words, by {self.sigma_image:.4f} with "
             f"sharp pictures, and {self.per_pixel:.5f} more per px "
@@ -64,24 +64,24 @@ class EqualBlur(Result):
 def equal_blur(trials: Trials, *, seed: int = 0) -> EqualBlur:
     """Find the blur at which one agent's answers to pictures vary as much as those to words.
 
-    Answers to words alone vary around their line over the value by sigma_text; those to pictures
-    alone with the variance sigma_image**2 + (per_pixel blur)**2, by maximum likelihood (Fisher
-    scoring on squared residuals). Both are in units of the value, divided by the slopes. The blur
-    is sqrt(sigma_text**2 - sigma_image**2) / per_pixel; its interval are percentiles of 1,000 sets
-    of answers, drawn anew with replacement.
+    Answers to words alone vary around their line over the value with standard deviation sigma_text.
+    Answers to pictures alone have the variance sigma_image**2 + (per_pixel blur)**2, by maximum
+    likelihood (Fisher scoring on squared residuals). Both are in units of the value, divided by the
+    slopes. The blur is sqrt(sigma_text**2 - sigma_image**2) / per_pixel. Its interval has
+    percentiles of 1,000 sets of answers, drawn anew with replacement.
 
     Parameters
     ----------
     trials
-        Of one agent, with words and pictures alone and several blurs: `cue_conflict` with the
-        condition "gradual_noise".
+        Trials of one agent, with words and pictures alone and several blurs: `cue_conflict` with
+        the condition "gradual_noise".
     seed
-        Of the bootstrap.
+        Seed of the bootstrap.
 
     Raises
     ------
     ValueError
-        If there are fewer than 10 answers to either, or all pictures are blurred alike.
+        If there are fewer than 10 answers to either, or all pictures have the same blur.
     """
     frame = with_columns(trials, "The blur of equal reliability", _NEEDED)
     columns = {name: frame[name].to_numpy(dtype=float) for name in _NEEDED}
@@ -128,7 +128,7 @@ def _found(text: dict[str, Array], image: dict[str, Array]) -> tuple[list[float]
 def _squares(columns: dict[str, Array]) -> Array:
     """Return squared residuals of answers around their line by window, in units of the value.
 
-    Their mean is unbiased: they are divided by the share of degrees of freedom that is left.
+    Their mean is unbiased, since they are divided by the remaining share of degrees of freedom.
     """
     windows = np.unique(columns["window"])
     lines = [columns["value"], *((columns["window"] == window).astype(float) for window in windows)]
@@ -158,7 +158,7 @@ def _two_variances(squares: Array, by: Array) -> tuple[float, float]:
 
 
 def _again(columns: dict[str, Array], rng: np.random.Generator) -> dict[str, Array]:
-    """Draw as many answers with replacement."""
+    """Draw as many answers as there are, with replacement."""
     n = len(columns["value"])
     at: NDArray[np.int64] = rng.integers(n, size=n)
     return {name: column[at] for name, column in columns.items()}

@@ -1,4 +1,4 @@
-"""What evidence for a Bayesian observer is worth: that of the same answers along a line."""
+"""Calibration of evidence for a Bayesian observer, by simulated answers along a line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .observer_fits import aic_of, fit_observers
 LINES = ("linear_observer", "linear_observer_log")
 REPLICATES = 99
 _STREAM = 37
-_FARTHEST = 700.0  # whose exponential is finite
+_FARTHEST = 700.0  # the exponential of this is finite
 
 
 def calibrated_evidence(
@@ -28,32 +28,32 @@ def calibrated_evidence(
     replicates: int = REPLICATES,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Hold evidence for Bayesian observers against that of straight lines for the same stimuli.
+    """Compare evidence for Bayesian observers with that from straight lines for the same stimuli.
 
-    Raw evidence is a share of likelihoods at their maxima, and agents without a factor show much of
-    it by chance: a variant with more means or a free gain fits any noise better than a straight
-    line does. So the more likely line is fitted to each participant, answers where the participant
-    did, and all variants are fitted again to each such data set.
+    Raw evidence is a share of likelihoods at their maxima. Agents without a factor show much of it
+    by chance: a variant with more means or a free gain fits any noise better than a straight line
+    does. So the more likely line is fitted to each participant, agents with this line answer the
+    same trials, and all variants are fitted again to each such data set.
 
     Parameters
     ----------
     trials
-        Of magnitudes; each subject is a participant in one condition.
+        Trials of magnitude experiments; each subject is a participant in one condition.
     replicates
-        Simulated data sets of each participant.
+        Number of simulated data sets for each participant.
 
     Returns
     -------
     pandas.DataFrame
         One row per participant: subject, evidence (as `factor_evidence` gives it), null (the more
-        likely line; "" where its fits failed), null_low, null_median and null_high (5%, 50% and 95%
-        of the evidence of the simulated agents), p_value and probability (see `p_value_of` and
+        likely line; "" if its fits failed), null_low, null_median and null_high (5%, 50% and 95% of
+        the evidence of the simulated agents), p_value and probability (see `p_value_of` and
         `probability_of`).
 
     Raises
     ------
     ValueError
-        If there are no replicates.
+        If `replicates` is below 1.
     """
     if replicates < 1:
         raise ValueError(f"Calibration needs at least 1 simulated data set; got {replicates}.")
@@ -96,14 +96,14 @@ def calibrated_evidence(
 def p_value_of(evidence: Array, simulated: Array) -> Array:
     """Return the share of agents without the factor whose evidence is at least as high, [N].
 
-    (1 + their number) / (1 + simulated), so that it is never 0 and a test at any level holds that
-    level (Davison and Hinkley 1997, 4.2).
+    The share is (1 + their number) / (1 + simulated), so that it is never 0 and a test at any level
+    keeps that level (Davison and Hinkley 1997, 4.2).
 
     Parameters
     ----------
     evidence, simulated
-        Of each participant, [N], and of the agents without the factor, [N, R]; NaN where a fit
-        failed.
+        Evidence of each participant, [N], and of the agents without the factor, [N, R]; NaN where a
+        fit failed.
     """
     known = np.isfinite(simulated)
     with np.errstate(invalid="ignore"):
@@ -113,11 +113,11 @@ def p_value_of(evidence: Array, simulated: Array) -> Array:
 
 
 def probability_of(p_value: Array) -> Array:
-    """Return the most that p-values can speak for a factor, as probabilities, [N].
+    """Return the strongest support that p-values can give a factor, as probabilities, [N].
 
-    1 / (1 - 1 / (e p log p)) below p = 1/e, and .5 above: the posterior probability from even odds,
-    if the alternative is the one that the answers favour most (Sellke, Bayarri and Berger 2001). A
-    p of .05 is a probability of .71, one of .01 is .89.
+    It is 1 / (1 - 1 / (e p log p)) below p = 1/e, and .5 above. This is the posterior probability
+    from even odds, if the alternative is the one that the answers favour most (Sellke, Bayarri and
+    Berger 2001). A p of .05 gives a probability of .71, and .01 gives .89.
     """
     with np.errstate(invalid="ignore"):
         bound = -math.e * p_value * np.log(p_value)
@@ -139,7 +139,7 @@ def _line(fit: PointFit, i: int, rows: pd.DataFrame) -> tuple[Array, float]:
 
 
 def _held(answers: Array, rows: pd.DataFrame, logarithmic: bool) -> Array:
-    """Bring answers to the task's unit and hold them to what may be answered, [R, n]."""
+    """Return answers in the task's unit, held to the possible range, [R, n]."""
     if logarithmic:
         answers = np.exp(np.minimum(answers, _FARTHEST)) - EPSILON
     unit, ceiling = (rows[name].to_numpy(dtype=float) for name in ("unit", "ceiling"))

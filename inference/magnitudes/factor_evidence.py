@@ -1,4 +1,4 @@
-"""Evidence for what a family of models has in common, whatever else its members differ in."""
+"""Evidence for a factor that some models of a family share, whatever else they differ in."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from knownminds.agents.parameters import Array
 from knownminds.environments import unknown
 from knownminds.environments.later import pandas as pd
 
-# What each variant of an observer is; `output` is what is done to its estimate.
+# These describe a variant of an observer; `output` is the change between estimate and answer.
 OUTPUTS = ("none", "gain", "affine")
 VARIANTS: dict[str, dict[str, bool | str]] = {
     f"{family}{'' if output == 'none' else f'_{output}'}{'_log' if weber else ''}": {
@@ -42,24 +42,25 @@ def factor_evidence(
 ) -> pd.DataFrame:
     """Turn the AICs of model variants into evidence for each factor.
 
-    Each variant weighs exp(-dAIC / 2). In each cell of the nuisance factors, the best variant with
-    the factor stands against the best without it; the mean of each over the cells that have both,
-    and the share of the first in their sum. A family gains nothing by having many members.
+    Each variant has the weight exp(-dAIC / 2). In each cell of the nuisance factors, the best
+    variant with the factor is compared with the best one without it. Both are averaged over the
+    cells that have both, and the evidence is the share of the first mean in their sum. So a family
+    gains nothing by having many members.
 
     Parameters
     ----------
     aic
-        By variant, one number or [N]; NaN where a fit failed. Variants that are not given are
+        By variant, one number or [N]; NaN where a fit failed. Variants that are not given count as
         missing.
     subjects
-        Names of the N.
+        Names of the N subjects.
 
     Returns
     -------
     pandas.DataFrame
-        One row per fit: subject; for each factor the probability that it is there, from 0 to 1
-        (NaN where no cell has both levels), and FACTOR_cells, how many cells have both levels;
-        missing, the variants without a finite AIC.
+        One row per fit: subject; for each factor its probability, from 0 to 1 (NaN if no cell has
+        both levels), and FACTOR_cells, how many cells have both levels; missing, the variants
+        without a finite AIC.
 
     Raises
     ------

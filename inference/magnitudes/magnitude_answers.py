@@ -1,4 +1,4 @@
-"""Answers of magnitude estimation, apart by participant, task, condition and modality."""
+"""Answers of magnitude estimation, split by participant, task, condition and modality."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ Key = tuple[str, str, str, str]  # participant, task, condition, modality
 
 @dataclass(frozen=True)
 class Answers:
-    """What one participant answered in one task, condition and modality, [n] each.
+    """The answers of one participant in one task, condition and modality, [n] each.
 
     Parameters
     ----------
-    value, response : In the task's units; the response is NaN where there was no readable answer.
+    value, response : In the task's units; the response is NaN without a readable answer.
     middle : Middle of the range from which the value's window takes its stimuli.
     window : 0 short, 1 medium, 2 long.
-    block : Which window of which session it is: what context and state are carried over within.
+    block : Number of the window and session, within which context and state are carried over.
     item, trial : Number of the stimulus within its window, and position in the session.
-    blur : Of the image, in pixels.
-    unit, ceiling : By which models scale the task's units, and the highest answer.
+    blur : Blur of the image, in pixels.
+    unit, ceiling : The number by which models divide the task's units, and the highest answer.
     weight : How often each trial counts, [B, n]: row 0 is 1 throughout, the others are bootstraps.
     """
 
@@ -53,7 +53,7 @@ class Answers:
     weight: Array
 
     def __len__(self) -> int:
-        """Count the trials."""
+        """Return the number of trials."""
         return len(self.value)
 
     @property
@@ -82,9 +82,9 @@ class MagnitudeAnswers:
     Parameters
     ----------
     participants : Their names, in order of appearance.
-    cells : Answers by participant, task, condition and modality; those that were not played are not
-        there.
-    frame : The rows they were read from, in order, with the columns participant, task,
+    cells : Answers by participant, task, condition and modality; combinations that were not played
+        are absent.
+    frame : The rows that the answers were read from, in order, with the columns participant, task,
         condition_name and modality_name.
     """
 
@@ -96,23 +96,23 @@ class MagnitudeAnswers:
     def read(
         cls, trials: Trials | pd.DataFrame, by: str | None = None, rounds: int = 0, seed: int = 0
     ) -> MagnitudeAnswers:
-        """Take trials apart.
+        """Split trials into answers.
 
         Parameters
         ----------
         trials
-            Of any number of the four tasks, with the column environment.
+            Trials of any of the four tasks, with the column environment.
         by
             The column whose values are participants; None if all trials are of one.
         rounds, seed
-            Of the bootstrap. It draws items with replacement within each window of each session,
-            so that sessions stay as they were, windows keep their number of trials, and the text,
-            the image and both of an item are drawn together.
+            How many bootstraps, and their seed. A bootstrap draws items with replacement within
+            each window of each session. So sessions and windows keep their number of trials, and
+            the text, the image and both of an item are drawn together.
 
         Raises
         ------
         ValueError
-            If a column is missing, or holds what no task has.
+            If a column is missing, or holds a value that no task has.
         """
         frame = (trials.frame if isinstance(trials, Trials) else trials).reset_index(drop=True)
         frame = _labelled(frame, by)
@@ -142,7 +142,7 @@ class MagnitudeAnswers:
         return cls(tuple(map(str, frame["participant"].unique())), cells, frame)
 
     def of(self, participant: str) -> Iterator[tuple[Key, Answers]]:
-        """Walk through the cells of a participant in the order of tasks, conditions, modalities."""
+        """Yield the cells of a participant in the order of tasks, conditions, modalities."""
         for task in TASKS:
             for condition in CONDITIONS:
                 for modality in MODALITIES:
@@ -172,8 +172,9 @@ def multiplicities(frame: pd.DataFrame, rounds: int, seed: int) -> Array:
 def middles(frame: pd.DataFrame) -> Array:
     """Return the middle of the range of each row's window, [n].
 
-    Of the shipped ranges, by which the unit of a row is known, it is theirs; of others, and where
-    trials do not name their task, the middle between the least and the greatest stimulus shown.
+    If the unit of a row is known by a shipped range, it is the middle of that range. For other
+    ranges, and for trials without a named task, it is the middle between the least and the greatest
+    stimulus shown.
     """
     kind = [name for name in ("environment", "window") if name in frame]
     value = frame.groupby(kind, sort=False)["value"]
@@ -195,7 +196,7 @@ def middles(frame: pd.DataFrame) -> Array:
 
 
 def _labelled(frame: pd.DataFrame, by: str | None) -> pd.DataFrame:
-    """Check the columns and put names where there are numbers."""
+    """Check the columns and replace numbers by names."""
     with_columns(frame, "Magnitude estimation", ("environment", *NEEDED))
     for task in frame["environment"].unique():
         if task not in TASKS:

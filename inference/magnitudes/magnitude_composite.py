@@ -25,7 +25,7 @@ from .magnitude_answers import (
 )
 from .normalised_error import normalised_error
 
-WORST = 2.0  # NRMSE from which on accuracy is 0
+WORST = 2.0  # from this NRMSE on, accuracy is 0
 ROUNDS, MASS = 30, 0.68
 BAYES = ("bayes_oracle", "bayes_responses")
 
@@ -69,23 +69,23 @@ def magnitude_composite(
     """Compute the composite of a participant, its parts and their intervals.
 
     Nothing is imputed: a part that lacks a task, a modality or a condition has no value and says
-    what it lacks, and neither has the composite. In tasks with two modalities the NRMSE of the
-    answers to both counts. RREs are those of the published two references; their weights by
-    response variances are near one half whatever the answers' noise.
+    what it lacks, and then the composite has no value either. In tasks with two modalities the
+    NRMSE of the answers to both counts. RREs are those of the two published references, whose
+    weights by response variances are near one half whatever the answers' noise.
 
     Parameters
     ----------
     answers
-        Their bootstraps give the intervals.
+        The answers; their bootstraps give the intervals.
     mass
-        Of the percentile intervals.
+        Mass of the percentile intervals.
     replicates, seed
         See `consistency_score`.
 
     Raises
     ------
     ValueError
-        If the mass is no share.
+        If the mass is not between 0 and 1.
     """
     if not 0 < mass < 1:
         raise ValueError(f"An interval holds a share between 0 and 1; got {mass:g}.")

@@ -1,4 +1,4 @@
-"""Errors of magnitude estimates, in those of a constant answer."""
+"""Errors of magnitude estimates, in units of the error of a constant answer."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from knownminds.inference.session_measure import SimulatedMeasure
 from .magnitude_answers import TASKS, Answers, middles
 
 STEPS = 11  # values of a window in the shipped designs
-MOST_ALONE = 0.1  # share of answers that may be the only ones of their step
+MOST_ALONE = 0.1  # largest share of answers that may be the only ones of their step
 
 
 def normalised_error(answers: Answers) -> Array:
     """Return the NRMSE of the data and of each bootstrap, [B]; NaN where nothing was answered.
 
-    Root mean square error over that of the constant at the middle of each window's range; squared
-    errors of all windows are pooled before the root is taken. Both are over the same trials: those
-    with an answer.
+    It is the root mean square error over that of a constant answer at the middle of each window's
+    range. Squared errors of all windows are pooled before the root is taken. Both errors are over
+    the trials with an answer.
     """
     return relative_error(answers, answers.response)
 
@@ -42,10 +42,10 @@ def relative_error(answers: Answers, estimate: Array) -> Array:
 def bias_and_variance(answers: Answers) -> tuple[float, float]:
     """Return the parts of NRMSE squared that are bias and variance; they sum to it.
 
-    Stimuli are taken together with those about as large, in as many steps of a window as the
-    shipped designs have (there, and with continuous stimuli nearly, they are the same). Bias is
-    the mean error of a step, variance the spread of errors about it. NaN where steps hold too few
-    answers to tell the two apart.
+    Stimuli are grouped with others of similar size, in as many steps per window as the shipped
+    designs have. In the shipped designs the stimuli of a step are equal; continuous stimuli are
+    nearly so. Bias is the mean error of a step, variance the spread of errors around it. NaN if
+    steps hold too few answers to separate the two.
     """
     held = np.isfinite(answers.response)
     window, value = answers.window[held], answers.value[held]
@@ -66,9 +66,9 @@ def bias_and_variance(answers: Answers) -> tuple[float, float]:
 
 @dataclass(eq=False, kw_only=True)
 class NormalisedError(SimulatedMeasure):
-    """NRMSE over all trials of a subject: 0 is perfect, 1 as good as a constant answer.
+    """NRMSE over all trials of a subject: 0 is perfect, 1 is as good as a constant answer.
 
-    Its truth is that of `marker_location` as shipped; answers beyond the scale are cut off there.
+    Its truth is that of `marker_location` as shipped; answers beyond the scale are cut off.
     """
 
     def values(self, trials: Trials) -> Values:

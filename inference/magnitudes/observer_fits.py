@@ -15,7 +15,7 @@ from knownminds.inference.fits.point import PointFit, maximum_likelihood
 from .factor_evidence import VARIANTS
 
 OBSERVERS = tuple(VARIANTS)
-STARTS = 2  # besides those that the models name
+STARTS = 2  # besides the starts that the models name
 
 
 def fit_observers(
@@ -23,10 +23,10 @@ def fit_observers(
 ) -> dict[str, PointFit]:
     """Fit observers of magnitudes by `maximum_likelihood`, each to each subject, by model.
 
-    "flat" and "boundary" mean that the answers cannot tell the parameters (gain and offset of the
-    static observers never); their log-likelihood and AIC are what they are. Densities are per unit
-    of the task in all models, so that AICs of those on a log scale (whose Jacobian is counted)
-    stand beside the others.
+    "flat" and "boundary" mean that the answers cannot identify the parameters (they never identify
+    gain and offset of the static observers); log-likelihood and AIC are still valid. Densities are
+    per unit of the task in all models, so that AICs of models on a log scale (whose Jacobian is
+    counted) are comparable.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def fit_observers(
     Raises
     ------
     ValueError
-        If a model is unknown or another kind of model, or the trials lack a column.
+        If a model is unknown or not such an observer, or the trials lack a column.
     """
     if not models:
         raise ValueError("A comparison needs at least one observer; got none.")

@@ -1,4 +1,4 @@
-"""How far answers are drawn from the stimuli towards the middle of what was shown."""
+"""How far answers are drawn from the stimuli towards the middle of a window."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from .magnitude_answers import TASKS
 class RegressionToTheMean(SubjectMeasure):
     """1 - slope of answers on stimuli within windows, by least squares.
 
-    0 is none, 1 complete. It is the prior weight of a static Bayesian observer, but not held in
-    [0, 1], so that noise does not bias it; answers that are cut off at an end of the scale do.
+    0 means none, 1 complete. It is the prior weight of a static Bayesian observer, but not held in
+    [0, 1], so that noise does not bias it. Answers that are cut off at an end of the scale do bias
+    it.
     """
 
     def truth(self, model: type[Model], theta: Array) -> Array:
-        """Return the prior weight of agents with parameters theta[n, P]; 1 - w of linear ones."""
+        """Return the prior weight of agents with parameters theta[n, P]; 1 - w for linear ones."""
         names = model.parameters.names
         if "w_prior" in names and "gain" not in names and not model.name.endswith("_log"):
             weight: Array = theta[:, names.index("w_prior")]

@@ -1,4 +1,4 @@
 """Posteriors of one subject and of a group, their sampling, and comparison of models.
 
-Imported through `knownminds.inference`; itself imports fits.
+Users import it through `knownminds.inference`. It imports fits.
 """

@@ -1,4 +1,4 @@
-"""Groups that ArviZ looks for beside a group's posterior: log-likelihoods, priors, predictions."""
+"""Groups of data that ArviZ expects beside a posterior: log-likelihoods, priors, predictions."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from knownminds.inference.groups.hyperprior import HyperpriorDraws
 if TYPE_CHECKING:
     from .group_model import HierarchicalFit
 
-DRAWS = 500  # of the posterior for which log-likelihoods are kept, at most
+DRAWS = 500  # log-likelihoods are kept for so many draws of the posterior, at most
 LEAST_DRAWS = 40
-# For a subject's log-likelihood given the group, which then errs by a tenth of what it varies over
+# For a subject's log-likelihood given the group. Its error is then a tenth of its variation over
 # draws of the group.
 PROPOSALS = 128
-VALUES = 2_000_000  # of a variable by trial that are kept, unless the fewest draws have more
-TRIALS = 100_000_000  # whose likelihoods are computed, unless the fewest draws take more
+VALUES = 2_000_000  # values of a variable by trial that are kept, unless the fewest draws have more
+TRIALS = 100_000_000  # trials whose likelihoods are computed, unless the fewest draws take more
 AT_ONCE = 2_000_000  # rows of prefixes that are held in memory
-# What samplers call it, and what ArviZ looks for.
+# The names that samplers use, and those that ArviZ looks for.
 STATISTICS = {
     "diverging": "diverging",
     "energy": "energy",
@@ -40,7 +40,7 @@ STATISTICS = {
 
 
 def statistics_of(dataset: xr.Dataset) -> xr.Dataset:
-    """Return what a sampler reports of each draw, by the names that ArviZ looks for."""
+    """Return a sampler's statistics of each draw, under the names that ArviZ looks for."""
     kept: dict[str, Any] = {}
     for name, statistic in STATISTICS.items():
         if (
@@ -88,10 +88,12 @@ def log_likelihood_group(fit: HierarchicalFit) -> xr.Dataset:
 
 
 def trial_log_likelihood(data: ModelData, unknowns: Unknowns, theta: Array) -> Array | None:
-    """Log-likelihood of each trial given those before it, [S, rows], for theta [S, N, K].
+    """Return the log-likelihood of each trial given those before it, for theta [S, N, K], [S,
+    rows].
 
-    Rows are in the order of `Sequences.in_order`. That of a trial is the difference between those
-    of its sequence with it and up to it. None if they do not add up to the subjects'.
+    Rows are in the order of `Sequences.in_order`. The value of a trial is the difference between
+    the likelihoods of its sequence up to and including the trial, and before it. None if the values
+    do not add up to the subjects' likelihoods.
     """
     sequence, within, position = data.sequences.in_order()
     subject = data.sequences.subject[sequence]
@@ -125,7 +127,8 @@ def trial_log_likelihood(data: ModelData, unknowns: Unknowns, theta: Array) -> A
 def prior_group(fit: HierarchicalFit) -> xr.Dataset:
     """Draw from the hyperpriors: group_mean, group_sd, and the z and theta of all subjects.
 
-    Also effect, slope_sd and correlation where the group has them; crossed levels are left out.
+    There are also effect, slope_sd and correlation if the group has them; crossed levels are left
+    out.
     """
     parameters, n, k = fit.parameters, len(fit.design.subjects), len(fit.names)
     rng, dims = np.random.default_rng([0, 11]), ("chain", "draw")
@@ -166,7 +169,7 @@ def predicted_group(
 ) -> xr.Dataset:
     """Return simulated answers [R, rows of the data, in order of time] as a group.
 
-    Its rows are those of `observed`, in whose order they are put.
+    Its rows are reordered to those of `observed`.
     """
     _, _, position = data.sequences.in_order()
     values = {
@@ -179,6 +182,6 @@ def predicted_group(
 
 
 def _prefixes(data: ModelData) -> int:
-    """Count the trials whose likelihoods make those of all trials, for one draw."""
+    """Return how many trials must be read for the likelihoods of all trials, for one draw."""
     length = np.asarray(data.sequences.length)
     return int((length * (length + 1) // 2).sum() if data.model.remembers else length.sum())

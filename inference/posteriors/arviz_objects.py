@@ -1,4 +1,4 @@
-"""Posteriors as ArviZ objects, saved to netCDF: what other tools read, plot and compare."""
+"""Posteriors as ArviZ objects, saved to netCDF, for other tools to read, plot and compare."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ LIBRARIES = ("knownminds", "numpy", "numba", "pymc", "nutpie", "arviz", "xarray"
 def arviz_object(fit: HierarchicalFit | Posterior) -> Any:
     """Return a posterior as ArviZ's own object: an InferenceData before ArviZ 1, else a DataTree.
 
-    Groups: `posterior`, with z [chain, draw, subject, parameter] on the unconstrained scale, theta
-    the same on the natural one and, for a group, group_mean, group_sd and the other group terms;
-    `constant_data`, the number of trials of each subject and, for single subjects, how their draws
-    were made and whether they are to be trusted. Of a group also `sample_stats`, what the sampler
-    reports of each draw, with ArviZ's names; `observed_data`, a row per trial; `log_likelihood`, of
-    each `trial` and each `subject` (see `log_likelihood_group`); and `prior`. Attributes: model,
-    method, seed, versions and the verdict. Draws of single subjects are independent and stand in
-    one chain.
+    It has these groups. `posterior`: z [chain, draw, subject, parameter] on the unconstrained
+    scale, theta on the natural scale and, for a group, group_mean, group_sd and the other group
+    terms. `constant_data`: the number of trials of each subject and, for single subjects, how their
+    draws were made and whether they can be trusted. For a group there are also `sample_stats`, the
+    sampler's statistics of each draw, with ArviZ's names; `observed_data`, a row per trial;
+    `log_likelihood`, for each `trial` and each `subject` (see `log_likelihood_group`); and `prior`.
+    Attributes: model, method, seed, versions and the verdict. Draws of single subjects are
+    independent and stand in one chain.
     """
     return _assembled(*_contents(fit, None, None))
 
@@ -68,20 +68,20 @@ def save_posterior(
 ) -> None:
     """Write a posterior, or an ArviZ object, to a netCDF file, whole or not at all.
 
-    `arviz.from_netcdf` and `read_posterior` give it back, with either generation of ArviZ.
+    `arviz.from_netcdf` and `read_posterior` read it back, with either generation of ArviZ.
 
     Parameters
     ----------
     data
-        What was fitted, for posteriors that do not keep it: its trials are `observed_data`.
+        The fitted data, for posteriors that do not keep them: their trials become `observed_data`.
     predicted
-        Simulated answers by name, [replicates, trials in order of time]; NaN where a replicate has
-        no such trial: `posterior_predictive`.
+        Simulated answers by name, [replicates, trials in order of time], for
+        `posterior_predictive`; NaN where a replicate lacks the trial.
 
     Raises
     ------
     ImportError
-        If nothing that writes netCDF is installed.
+        If no package that writes netCDF is installed.
     """
     result: Any = fit
     if not hasattr(result, "to_netcdf"):
@@ -101,7 +101,7 @@ def read_posterior(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     ValueError
-        If there is no such file, or it is none of netCDF.
+        If there is no such file, or it is not netCDF.
     """
     file = Path(path)
     if not file.is_file():
@@ -128,7 +128,7 @@ def _tree(groups: Mapping[str, xr.Dataset], attributes: Mapping[str, Any]) -> xr
 
 
 def _engine() -> Any:
-    """Return what reads and writes netCDF here."""
+    """Return the installed package that reads and writes netCDF."""
     from importlib.util import find_spec
 
     for name, module in (("h5netcdf", "h5netcdf"), ("netcdf4", "netCDF4")):
@@ -143,7 +143,7 @@ def _of_group(fit: HierarchicalFit) -> dict[str, xr.Dataset]:
     theta = fit.parameters.constrain(posterior["z"].transpose(*dims).to_numpy())
     posterior = posterior.assign(theta=(dims, theta)).assign_coords(subject=list(fit.subjects))
     groups = {"posterior": posterior}
-    # One flag per draw, where the fit keeps what its sampler reports of each.
+    # There is one flag per draw, if the fit keeps the sampler's statistics.
     statistics: xr.Dataset | None = getattr(fit, "sample_stats", None)
     if statistics is not None:
         groups["sample_stats"] = statistics
@@ -179,14 +179,14 @@ def _of_single(fit: Posterior) -> dict[str, xr.Dataset]:
 
 
 def _observed(data: ModelData) -> xr.Dataset:
-    """Return what the model read of each trial, in the order of its sequences."""
+    """Return the data that the model read from each trial, in the order of its sequences."""
     sequence, _, position = data.sequences.in_order()
     subject = np.array(data.subjects, dtype=str)[data.sequences.subject[sequence]]
     gone = ~data.answered[position]
     columns = {}
     for name, column in zip(data.model.columns, data.flat, strict=True):
         values = np.asarray(column, dtype=float)[position]
-        if name in ("action", "response"):  # where the kernels have a sign for nothing
+        if name in ("action", "response"):  # the kernels have a sign for a missing value here
             values = np.where(gone | ~np.isfinite(values), np.nan, values)
         columns[name] = ("row", values)
     return xr.Dataset(columns, coords={"subject_of_row": ("row", subject)})

@@ -1,7 +1,7 @@
 """R-hat, effective sample sizes, Monte-Carlo errors and smoothed importance weights, by ArviZ.
 
-Those of Vehtari, Gelman, Simpson, Carpenter and Buerkner (2021) and of Vehtari, Simpson, Gelman,
-Yao and Gabry (2024). `arviz_stats.base` needs NumPy and SciPy alone.
+The sources are Vehtari, Gelman, Simpson, Carpenter and Buerkner (2021) and Vehtari, Simpson,
+Gelman, Yao and Gabry (2024). `arviz_stats.base` needs NumPy and SciPy alone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ AXES = {"chain_axis": 0, "draw_axis": 1}
 def r_hat(draws: Array) -> Array:
     """Return the rank-normalised split R-hat of draws [chains, draws, ...], bulk or tail.
 
-    NaN where there is a single chain, or a draw is not finite.
+    NaN if there is a single chain, or a draw is not finite.
     """
     return _of_finite(draws, "rhat")
 
@@ -35,15 +35,15 @@ def ess(draws: Array, method: str = "bulk") -> Array:
 def smooth_weights(log_weights: Array) -> tuple[Array, Array]:
     """Return normalised, Pareto-smoothed log weights [rows, draws] and each row's Pareto k.
 
-    k is infinite where there is no tail to fit a law to, and minus that where all weights of a
-    row are equal; such rows are not smoothed.
+    k is infinite if there is no tail for a law to fit, and minus infinity if all weights of a row
+    are equal; such rows are not smoothed.
     """
     from arviz_stats.base import array_stats
 
     smoothed = log_weights - logsumexp(log_weights, axis=1, keepdims=True)
     pareto_k = np.where(np.ptp(smoothed, axis=1) == 0, -np.inf, np.inf)
     for row, weights in enumerate(log_weights):
-        tail = np.partition(weights, -5)[-5:]  # the fewest that a law is fitted to
+        tail = np.partition(weights, -5)[-5:]  # the smallest tail that a law is fitted to
         if not np.isfinite(tail).all() or np.ptp(tail) == 0:
             continue
         with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""How well a model predicts what was left out, by Pareto-smoothed importance sampling."""
+"""How well a model predicts left-out data, by Pareto-smoothed importance sampling."""
 
 from __future__ import annotations
 
@@ -27,21 +27,22 @@ if TYPE_CHECKING:
     from .group_model import HierarchicalFit
 
 PROPOSALS = 256  # per subject and draw of the group, a power of two
-SUBJECTS_AT_ONCE = 512  # whose posteriors are held in memory when sequences are left out
+SUBJECTS_AT_ONCE = 512  # posteriors of so many subjects are in memory when sequences are left out
 
 
 @dataclass(frozen=True)
 class LeaveOneOut(Result):
-    """Expected log predictive density of what was left out, piece by piece.
+    """Expected log predictive density of left-out data, piece by piece.
 
     Parameters
     ----------
     model : name of the model
-    subjects : their names
+    subjects : names of the subjects
     elpd : log predictive density of each subject's trials, [N]: given all other subjects, or
-        summed over its sequences, each given its others; NaN where there is no posterior
+        summed over its sequences, each given the others; NaN without a posterior
     pareto_k : reliability of each (of the worst sequence), [N]; not to be trusted above 0.7
-    refitted : sequences of each that a posterior without them predicted, [N]; empty if by subject
+    refitted : number of each subject's sequences that were predicted by a posterior without them,
+        [N]; empty if subjects were left out
     """
 
     model: str
@@ -83,19 +84,20 @@ def leave_one_sequence_out(
 ) -> LeaveOneOut:
     """Estimate by PSIS how well each subject's posterior predicts its sequences left out.
 
-    The sum over sequences k of log p(y_k | y without y_k), from draws of each subject's
-    posterior given all its trials, weighted by 1 / p(y_k | draw) (Vehtari, Gelman and Gabry
-    2017). A posterior that hangs on one sequence shows in its Pareto k; such sequences are
-    predicted by the posterior given the others instead, drawn anew, if `refit`.
+    The estimate is the sum over sequences k of log p(y_k | y without y_k). It uses draws of each
+    subject's posterior given all its trials, weighted by 1 / p(y_k | draw) (Vehtari, Gelman and
+    Gabry 2017). A posterior that depends much on one sequence has a large Pareto k. If `refit`,
+    such sequences are predicted by a new posterior given the other sequences.
 
     Parameters
     ----------
     data
-        Of the model that is judged.
+        Data of the model that is judged.
     folds
-        The sequences, from `Folds.read` with all rivals, so that all leave out the same.
+        The sequences, from `Folds.read` with all rivals, so that all models leave out the same
+        ones.
     lapse, draws, workers
-        As in `posterior`.
+        Arguments as in `posterior`.
 
     Raises
     ------
@@ -123,7 +125,7 @@ def _leave_out(
     draws = draw_from(cut.data)
     n, (subject, _) = len(cut.data), cut.pairs
     elpd, pareto_k = np.empty(len(subject)), np.empty(len(subject))
-    for chosen in cut.chunks():  # bounds the memory: draws x pairs
+    for chosen in cut.chunks():  # in chunks, since memory grows with draws x pairs
         at_draws = LikelihoodAtPoints(cut.only(chosen), unknowns, len(draws.z_draws))
         log_likelihood = at_draws(draws.z_draws[:, subject[chosen]]).T
         log_weights, pareto_k[chosen] = smooth_weights(-log_likelihood)
@@ -149,10 +151,10 @@ def _leave_out(
 def marginal_log_likelihood(
     fit: HierarchicalFit, chosen: NDArray[np.int64], seed: int = 0, proposals: int = PROPOSALS
 ) -> Array:
-    """log p(y_i | group), [S, N], for S `chosen` draws of the group, counted chain after chain.
+    """Return log p(y_i | group), [S, N], for S `chosen` draws of the group, chain after chain.
 
-    Those of a subject with several rows of parameters are taken together. The number of proposals
-    is a power of two.
+    A subject with several rows of parameters has one value. The number of proposals is a power of
+    two.
     """
     law = GroupLaw.of(fit)
     at_once = LikelihoodAtPoints(fit.data, fit.unknowns, proposals)
@@ -162,14 +164,14 @@ def marginal_log_likelihood(
 def marginals_of_others(
     fit: HierarchicalFit, others: GroupLaw, whose: NDArray[np.int64], seed: int, proposals: int
 ) -> Array:
-    """log p(y_i | group), [S, n], of some subjects of a group by S draws of another group.
+    """Return log p(y_i | group), [S, n], of a group's subjects under S draws of another group.
 
     Parameters
     ----------
     fit
-        The group with these subjects, whose draws of them the proposals are matched to.
+        The group that includes these subjects; proposals are matched to its draws of them.
     others
-        The other group's law, of the rows of these subjects.
+        The law of the other group, for the rows of these subjects.
     whose
         Positions of these subjects, [n].
     """
@@ -181,12 +183,12 @@ def marginals_of_others(
 
 @dataclass(frozen=True)
 class GroupLaw:
-    """From what S draws of a group say that subjects come.
+    """The distribution of subjects by S draws of a group.
 
     Parameters
     ----------
-    expected : what is expected of each row of parameters, [S, M or 1, K]
-    spread : of each deviation, [S, Q]
+    expected : the group's expectation of each row of parameters, [S, M or 1, K]
+    spread : spread of each deviation, [S, Q]
     root : Cholesky roots of the deviations' covariance, [S, Q, Q]; None if they are independent
     rows : how deviations enter rows; None if each subject has a row and deviates in it alone
     """
@@ -198,7 +200,7 @@ class GroupLaw:
 
     @classmethod
     def of(cls, fit: HierarchicalFit) -> GroupLaw:
-        """Return the law that a fit has drawn."""
+        """Return the law that the draws of a fit describe."""
         rows = fit.design.deviations
         return cls(
             fit.expected_z,
@@ -223,7 +225,7 @@ class GroupLaw:
     ) -> Array:
         """Integrate subjects' likelihoods over their deviations, [chosen, N].
 
-        By proposals that are matched to draws of their standardised deviations, [D, N, Q].
+        Proposals are matched to draws of the standardised deviations, [D, N, Q].
         """
         eta, log_weight = _proposals(standard, seed, at_once.points)
         marginal = np.empty((len(chosen), standard.shape[1]))
@@ -241,8 +243,8 @@ class GroupLaw:
 def _proposals(standard: Array, seed: int, count: int) -> tuple[Array, Array]:
     """Return standardised proposals [count, N, K] and their log weights [count, N].
 
-    Half come from the group itself, half from a t matched to the subject, whose standardised draws
-    are given [D, N, K]: the weights are at most 2, whatever the group's spread.
+    Half of them come from the group itself, half from a t matched to the subject's standardised
+    draws [D, N, K]. So the weights are at most 2, whatever the group's spread.
     """
     n, k = standard.shape[1:]
     uniforms, heavy, _ = Proposals.of(k, count // 2, seed)

@@ -1,4 +1,4 @@
-"""Whether a posterior was sampled well enough to be read."""
+"""Whether a posterior was sampled well enough to be used."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .arviz_scores import ess, r_hat
 # effective draws per chain; four chains are the default.
 LARGEST_R_HAT = 1.01
 LEAST_ESS = 400.0
-# Variables of the group, what their values are called, and how the terms are written.
+# Variables of the group, the names of their values, and how the terms are written.
 GROUP_TERMS = (
     ("group_mean", "parameter", "{}"),
     ("group_sd", "parameter", "sd({})"),
@@ -36,8 +36,8 @@ class Convergence:
     table : Indexed by term, with the columns r_hat, ess_bulk, ess_tail.
     divergences : Draws after tuning that diverged.
     worst_subject_r_hat, least_subject_ess : The worst over all subjects' parameters.
-    short : Whether there are too few draws (or chains that differ), which more of them mend.
-    reasons : What speaks against the posterior; the verdict is "converged" only if nothing does.
+    short : Whether there are too few draws (or chains that differ), which more draws can mend.
+    reasons : The problems of the posterior; the verdict is "converged" only if there are none.
     """
 
     table: pd.DataFrame
@@ -54,7 +54,7 @@ class Convergence:
 
 
 def group_terms(posterior: xr.Dataset, effects: Sequence[str]) -> dict[str, Array]:
-    """Return the draws [chains, draws] of what describes a group, by name.
+    """Return the draws [chains, draws] of the terms that describe a group, by name.
 
     Means have the names of the parameters; spreads are "sd(NAME)" and, over crossed levels,
     "sd(NAME | FACTOR)"; regression weights "NAME ~ REGRESSOR"; correlations "cor(NAME, NAME)".
@@ -79,7 +79,7 @@ def check_convergence(
 ) -> Convergence:
     """Judge the draws of group_mean, group_sd, effect, correlation, level_sd and z.
 
-    What cannot be computed fails.
+    A number that cannot be computed counts as a failure.
     """
     terms = group_terms(posterior, effects)
     draws = np.stack(list(terms.values()), axis=2)
@@ -90,14 +90,14 @@ def check_convergence(
 
     reasons = []
     worst = table["r_hat"]
-    if worst.isna().any():  # of a single chain, or of draws that are all the same
+    if worst.isna().any():  # for a single chain, or draws that are all equal
         reasons.append(f"R-hat of {worst.isna().idxmax()} cannot be computed")
     elif worst.max() > LARGEST_R_HAT:
         reasons.append(f"R-hat of {worst.idxmax()} is {worst.max():.3f}, above {LARGEST_R_HAT}")
     if np.isnan(subject_r_hat):
         reasons.append("R-hat of a subject's parameter cannot be computed")
     elif subject_r_hat > LARGEST_R_HAT + 0.01:
-        # Some of hundreds of R-hats exceed 1.01 by chance; 1.02 leaves room for that.
+        # Of hundreds of R-hats, some exceed 1.01 by chance; 1.02 leaves room for that.
         reasons.append(f"R-hat of a subject's parameter is {subject_r_hat:.3f}, above 1.02")
     least = table[["ess_bulk", "ess_tail"]].min(axis=1, skipna=False)
     if least.isna().any():

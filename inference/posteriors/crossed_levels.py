@@ -43,13 +43,13 @@ class Levels:
     def contrasts(self) -> Array:
         """Orthonormal directions in which the levels of a factor differ, [L, L - F].
 
-        Deviations that are independent normal are their mean, which nothing tells from the
-        group's, and independent normal weights of these directions.
+        Independent normal deviations consist of two parts. Their mean cannot be told apart from the
+        group's mean. The other part is independent normal weights of these directions.
         """
         columns = np.zeros((len(self.names), len(self.names) - len(self.factors)))
         row = column = 0
         for n in self.count.tolist():
-            # Of the identity less its mean; a QR of it has n - 1 columns that sum to nothing.
+            # A QR of the identity less its mean has n - 1 columns that sum to 0.
             basis, _ = np.linalg.qr(np.eye(n)[:, : n - 1] - 1.0 / n)
             columns[row : row + n, column : column + n - 1] = basis
             row, column = row + n, column + n - 1
@@ -63,8 +63,9 @@ class Levels:
     def apart(self, values: Array) -> tuple[Array, Array, Array]:
         """Split values [N, K] by least squares into levels and rest.
 
-        Returns the variance of the rest [K], the levels' contrasts [L - F, K], and the variance
-        of each one's error, which is that of the rest over the units of a level, [L - F, K].
+        Returns the variance of the rest [K], the levels' contrasts [L - F, K], and the variance of
+        each contrast's error, [L - F, K], which is that of the rest divided by the number of units
+        of a level.
         """
         indicator = np.zeros((len(values), len(self.names)))
         for column in self.of_subject.T:
@@ -81,8 +82,8 @@ class Levels:
     ) -> tuple[Array, Array]:
         """Draw group means [S, K] and the deviations of all levels [S, L, K].
 
-        The sampled `centre` [S, K] is the group's mean and the mean deviation of each factor's
-        levels together, and `contrast` [S, L - F, K] the rest of the deviations. What remains is
+        The sampled `centre` [S, K] is the group's mean plus the mean deviation of each factor's
+        levels. `contrast` [S, L - F, K] is the rest of the deviations. The remaining unknowns are
         normal given these, with the prior Normal(mean, prior_sd) and the spreads sd [S, F, K].
         """
         rng = np.random.default_rng(seed)
@@ -99,13 +100,14 @@ class Levels:
 
     @classmethod
     def of(cls, factors: Sequence[str], trials: Trials, subject: pd.Series) -> Levels:
-        """Take the levels of `factors` from the trials; `subject` names each trial's subject.
+        """Read the levels of `factors` from the trials; `subject` names each trial's subject.
 
         Raises
         ------
         ValueError
-            If a factor is no column, varies within a subject, has a single level, or has as many
-            levels as there are subjects, whose deviations it could not be distinguished from.
+            If a factor is not a column, varies within a subject, has a single level, or has as many
+            levels as there are subjects, since it could then not be told apart from the subjects'
+            deviations.
         """
         first = np.flatnonzero(~subject.duplicated().to_numpy())
         names: list[str] = []
@@ -145,7 +147,7 @@ def in_units(sd: Any, eta: Any, estimate: Any, error: Any) -> Any:
 
 
 def units_of(trials: Trials, unit: Sequence[str]) -> pd.Series:
-    """Name each trial's unit: what has one set of parameters, for instance a model in a condition.
+    """Return each trial's unit, which has one set of parameters: a model in a condition, say.
 
     Raises
     ------

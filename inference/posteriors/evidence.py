@@ -14,14 +14,14 @@ from knownminds.inference.fits.point import PointFit
 from .importance import Proposals, finite
 from .posterior import Posterior
 
-POINTS = 256  # proposed for a subject, a power of two
+POINTS = 256  # proposals for a subject, a power of two
 
 
 def laplace_evidence(fit: PointFit) -> Array:
     """Return the log evidence of each subject by Laplace's approximation, [N].
 
-    log p(y, z) + K/2 log 2 pi + 1/2 log |covariance| at the mode z of the posterior (Tierney and
-    Kadane 1986); NaN where the covariance is not positive.
+    It is log p(y, z) + K/2 log 2 pi + 1/2 log |covariance| at the mode z of the posterior (Tierney
+    and Kadane 1986); NaN if the covariance is not positive definite.
     """
     sign, size = np.linalg.slogdet(fit.covariance)
     k = fit.z.shape[1]
@@ -34,16 +34,16 @@ def laplace_evidence(fit: PointFit) -> Array:
 def evidence_given(
     data: ModelData, unknowns: Unknowns, known: Sequence[int], z_known: Array, about: Posterior
 ) -> Array:
-    """Integrate over all unknowns but some, each subject's values of which are known.
+    """Integrate over all unknowns except some, whose values are known for each subject.
 
     Parameters
     ----------
     known
-        Positions of the known ones among the unknowns, [H].
+        Positions of the known parameters among the unknowns, [H].
     z_known
         Their values on the unconstrained scale, [N, H].
     about
-        The posterior of all unknowns, from which the proposal is conditioned.
+        The posterior of all unknowns; conditioned on the known ones, it gives the proposal.
 
     Returns
     -------

@@ -10,19 +10,19 @@ from knownminds.agents.parameters import Array, Parameters
 
 from .posterior import Posterior
 
-DRAWS = 400  # of each subject's posterior
-ROUNDS = 500  # of expectation and maximisation, at most
-SETTLED = 1e-4  # change of means and spreads, in prior sds, below which rounds stop
+DRAWS = 400  # draws of each subject's posterior
+ROUNDS = 500  # rounds of expectation and maximisation, at most
+SETTLED = 1e-4  # rounds stop when means and spreads change by less, in prior sds
 
 
 @dataclass(frozen=True)
 class FittedPopulation:
-    """Subjects are z ~ Normal(mean, sd), each parameter for itself, on the unconstrained scale.
+    """A group in which z ~ Normal(mean, sd), independently for each parameter, unconstrained.
 
     Parameters
     ----------
-    parameters : What was estimated.
-    mean, sd : [K].
+    parameters : The estimated parameters.
+    mean, sd : Means and spreads, [K].
     """
 
     parameters: Parameters
@@ -35,20 +35,21 @@ class FittedPopulation:
 
 
 def fitted_population(fit: Posterior) -> FittedPopulation:
-    """Return the group that subjects show whose posteriors under the model's prior are known.
+    """Return the group of subjects whose posteriors under the model's prior are given.
 
-    Estimates of maximum likelihood spread more than the truth, since errors add to it, and those
-    with a prior less, since they are drawn to it. So neither is taken. A subject's draws, weighted
-    by the density of a group over that of the prior, are draws under that group (Hogg, Myers and
-    Bovy 2010); the group's means and spreads are estimated by expectation and maximisation over
-    them. They have the hyperpriors of `hierarchical`, Normal(mean, prior sd) for means and
-    half-normal of scale `group_sd` for spreads, the latter times the spread, which keeps the mode
-    off 0 (Chung et al. 2013): that nobody differs is no finding of few subjects.
+    Maximum-likelihood estimates spread more than the truth, since errors add to it. Estimates with
+    a prior spread less, since they are drawn towards it. So neither is used. A subject's draws,
+    weighted by the density of a group over that of the prior, are draws under that group (Hogg,
+    Myers and Bovy 2010). The group's means and spreads are estimated by expectation and
+    maximisation over these draws. They have the hyperpriors of `hierarchical`: Normal(mean, prior
+    sd) for means, and half-normal of scale `group_sd` for spreads. The latter is multiplied by the
+    spread, which keeps the mode off 0 (Chung et al. 2013): few subjects cannot show that nobody
+    differs.
 
     Parameters
     ----------
     fit
-        Subjects whose fit failed are passed over.
+        The subjects' posteriors; subjects whose fit failed are left out.
 
     Raises
     ------
@@ -62,7 +63,7 @@ def fitted_population(fit: Posterior) -> FittedPopulation:
     if n == 0:
         raise ValueError("A group is estimated from usable fits; all have failed.")
     thin = max(len(fit.z_draws) // DRAWS, 1)
-    # In units of the prior, where it is standard normal.
+    # These are in units of the prior, in which it is standard normal.
     z = (fit.z_draws[::thin, usable].swapaxes(0, 1) - parameters.mean) / parameters.sd
     powers = np.concatenate([z, z**2], axis=2)
     scale = np.array([p.group_sd for p in parameters]) / parameters.sd
@@ -77,7 +78,8 @@ def fitted_population(fit: Posterior) -> FittedPopulation:
         first, second = np.split(expected, 2)
         mean = first / (n + sd**2)
         squares = second - 2 * mean * first + n * mean**2
-        # The root of the derivative of -(n - 1) log s - squares / (2 s**2) - s**2 / (2 scale**2).
+        # This is the root of the derivative of -(n - 1) log s - squares / (2 s**2) - s**2 / (2
+        # scale**2).
         half = scale**2 * (n - 1) / 2
         squares = np.maximum(squares, 1e-12)
         sd = np.sqrt(scale**2 * squares / (np.sqrt(half**2 + scale**2 * squares) + half))

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 ROUNDS = 5
 TUNE = 500
-# In prior sds: within these the group that coordinates go by is taken as estimated.
+# In prior sds; coordinates take the estimated spread of the group within these limits.
 LEAST_SPREAD, MOST_SPREAD = 0.2, 5.0
 
 
@@ -55,25 +55,24 @@ class HierarchicalFit(Result):
     model
         Name of the model.
     subjects, parameters
-        Names of what has parameters: the N subjects or, where a formula names a column within
-        subjects, a row for each of its values, "p1 | on"; the K estimated parameters.
+        Names of the units with parameters: the N subjects or, if a formula names a column within
+        subjects, a row for each of its values, "p1 | on"; and the K estimated parameters.
     posterior
-        Draws of group_mean, group_sd, z, effect (if there are regressors), correlation (if wanted
-        for), level_sd and deviation (if there are crossed factors), with the dimensions chain,
-        draw, parameter, subject, term, pair, factor, level; all on the unconstrained scale. With
-        columns within subjects also slope_sd, spreads of subjects' effects (slope), and
-        own, each subject's deviations (owner, own_deviation).
+        Draws of group_mean, group_sd, z, effect (if there are regressors), correlation (if
+        requested), level_sd and deviation (if there are crossed factors), with the dimensions
+        chain, draw, parameter, subject, term, pair, factor, level; all on the unconstrained scale.
+        With columns within subjects there are also slope_sd, the spreads of subjects' effects
+        (slope), and own, each subject's deviations (owner, own_deviation).
     convergence
         R-hat, effective sample sizes, divergences and the verdict.
     settings
-        How it was sampled in the end.
+        The settings of the last round of sampling.
     data, unknowns, design, levels
-        What was fitted, for whatever is computed from the draws.
+        The fitted data and the group's parts, for everything that is computed from the draws.
     sample_stats
-        What the sampler reports of each draw, with ArviZ's names.
+        The sampler's statistics of each draw, with ArviZ's names.
     tried
-        A line per round of sampling: how it was sampled, and the result, or why it was
-        broken off.
+        A line per round of sampling: how it was sampled, and its result, or why it was broken off.
     """
 
     model: str
@@ -112,9 +111,9 @@ class HierarchicalFit(Result):
 
     @cached_property
     def expected_z(self) -> Array:
-        """What the group expects of each subject, [draws, N or 1, K].
+        """The group's expectation of each subject, [draws, N or 1, K].
 
-        That is the mean, with the effects of regressors and the deviations of crossed levels.
+        It is the mean plus the effects of regressors and the deviations of crossed levels.
         """
         return expected_of(self.posterior, self.parameters, self.design.regressors, self.levels)
 
@@ -199,7 +198,7 @@ class HierarchicalFit(Result):
         return frame.join(self.convergence.table)
 
     def terms(self) -> list[tuple[str, Array, Support | None]]:
-        """Return what describes the group: name, draws [S], and their scale."""
+        """Return the terms that describe the group: name, draws [S], and their scale."""
         supports = {name: self.parameters[name].support for name in self.names}
         terms = group_terms(self.posterior, self.effects)
         return [(name, draws.ravel(), supports.get(name)) for name, draws in terms.items()]
@@ -207,9 +206,9 @@ class HierarchicalFit(Result):
     def spread_differs(self, term: str) -> float:
         """Return the Bayes factor for a spread above 0: "sd(NAME)" or "sd(NAME | FACTOR)".
 
-        The density of the spread at 0 under the prior over that under the posterior (Savage and
-        Dickey), the latter from a kernel estimate of the draws on both sides of 0: either sign of a
-        spread is the same group, so that the density is smooth and even there.
+        It is the density of the spread at 0 under the prior over that under the posterior (Savage
+        and Dickey). The latter comes from a kernel estimate of the draws on both sides of 0: a
+        spread of either sign gives the same group, so that the density is smooth and even there.
         """
         draws = group_terms(self.posterior, ())[term].ravel()
         name = term.removeprefix("sd(").removesuffix(")").partition(" | ")[0].partition(" ~ ")[0]
@@ -235,19 +234,20 @@ class Sampling(TypedDict, total=False):
     Parameters
     ----------
     target_accept
-        Acceptance rate aimed at in the first round; more takes smaller steps, against divergences.
+        Acceptance rate aimed at in the first round; a higher rate takes smaller steps, against
+        divergences.
     cores
         Chains run side by side; None for one per core.
     rounds
-        How often to sample at most: as long as the verdict is "not converged", anew in coordinates
-        that go by the group as estimated; where draws were too few, with twice the tuning and
-        draws, and after divergences with smaller steps. The last round counts; `settings` of the
-        fit says how it was sampled, and `tried` what was tried.
+        How often to sample at most. As long as the verdict is "not converged", the group is sampled
+        again, in coordinates that go by its estimate. If draws were too few, the next round has
+        twice the tuning and draws; after divergences it has smaller steps. The last round counts.
+        `settings` of the fit says how it was sampled, and `tried` lists all rounds.
     seconds
-        A round that lasts longer is broken off: the round before counts. None for no limit. Only
-        what did not converge hangs on it.
+        A round that lasts longer is broken off, and the round before it counts. None for no limit.
+        Results that converge in time do not depend on it.
     tell
-        Called with a line on what is going on: at each round, and every half a minute.
+        Called with a line about the progress: at each round, and every half a minute.
     """
 
     chains: int
@@ -262,7 +262,7 @@ class Sampling(TypedDict, total=False):
 
 
 class Group(TypedDict, total=False):
-    """What a group is made of, as `hierarchical` takes it."""
+    """The parts of a group, as arguments of `hierarchical`."""
 
     formula: str | Sequence[str] | None
     unit: Sequence[str] | None
@@ -274,7 +274,7 @@ class Group(TypedDict, total=False):
 
 
 class GroupAndSampling(Group, Sampling, total=False):
-    """What `hierarchical` takes besides model and trials."""
+    """The arguments of `hierarchical` besides model and trials."""
 
 
 def hierarchical(
@@ -283,20 +283,20 @@ def hierarchical(
     """Sample the posterior of a group: each subject's parameters and the law they come from.
 
     On the unconstrained scale z_i ~ Normal(mean + X_i effect, sd), sampled in the coordinates of
-    `SubjectCoordinates`; mean has the model's prior, sd a half-normal one of scale `group_sd`,
-    effects Normal(0, prior sd). With columns within subjects, which make a row of parameters for
-    each of their values, z_ir ~ mean + X_ir effect + W_ir b_i with the deviations b_i ~ Normal(0,
-    D R D) of Bates, Mächler, Bolker and Walker (2015). With crossed factors, z_i ~ Normal(mean +
-    X_i effect + sum_f level_f[i], sd) where level_f ~ Normal(0, level_sd_f), and level_sd has the
-    same law as sd.
+    `SubjectCoordinates`. mean has the model's prior, sd a half-normal one of scale `group_sd`, and
+    effects have Normal(0, prior sd). Columns within subjects make a row of parameters for each of
+    their values: z_ir ~ mean + X_ir effect + W_ir b_i, with the deviations b_i ~ Normal(0, D R D)
+    of Bates, Mächler, Bolker and Walker (2015). With crossed factors, z_i ~ Normal(mean + X_i
+    effect + sum_f level_f[i], sd), where level_f ~ Normal(0, level_sd_f), and level_sd has the same
+    law as sd.
 
     Parameters
     ----------
     formula
-        Regressors of the group means, "alpha_positive ~ condition" or several such. Of a column
-        that changes within subjects also how these differ in it, in the notation of lme4: "alpha ~
-        drug + (drug | subject)"; with || deviations do not go together, and (1 | subject) moves
-        all subjects alike. See `GroupDesign`.
+        Regressors of the group means, one formula or several: "alpha_positive ~ condition". For a
+        column that changes within subjects, the formula also says how subjects differ in it, in the
+        notation of lme4: "alpha ~ drug + (drug | subject)". With || deviations are not correlated,
+        and with (1 | subject) the column moves all subjects alike. See `GroupDesign`.
     unit
         Columns whose values together name the units that have parameters of their own, such as
         ("subject", "condition"); the subject alone by default.
@@ -304,20 +304,20 @@ def hierarchical(
         Columns that are constant within units, whose levels have deviations of their own. With the
         unit ("subject", "condition"), a unit is the sum of both and of what is left.
     fixed, lapse
-        As in `maximum_likelihood`.
+        Arguments as in `maximum_likelihood`.
     all_trials
         Whether all trials are fitted by a model that has a `selection`.
     correlated
-        Whether the parameters of a subject may go together: z_i ~ Normal(mean + X_i effect, D R D)
-        with the spreads D and correlations R of the law of Lewandowski, Kurowicka and Joe (2009)
-        with the shape 2, which prefers small ones mildly.
+        Whether the parameters of a subject may be correlated: z_i ~ Normal(mean + X_i effect, D R
+        D) with the spreads D. The correlations R have the law of Lewandowski, Kurowicka and Joe
+        (2009) with the shape 2, which mildly prefers small ones.
     sampling
         See `Sampling`; 4 chains of 1,000 draws after 500 of tuning by default.
 
     Raises
     ------
     ValueError
-        If arguments do not fit the data, or the first round is not done in time.
+        If arguments do not fit the data, or the first round does not end in time.
     """
     of_sampling = Sampling.__annotations__
     sampling: Any = {name: value for name, value in options.items() if name in of_sampling}
@@ -329,8 +329,8 @@ def hierarchical(
 def pymc_model(model: type[Model], trials: Trials | ModelData, **group: Unpack[Group]) -> pm.Model:
     """Return the group that `hierarchical` samples as a PyMC model, to be read and extended.
 
-    `group` are the arguments of `hierarchical` but for those of `Sampling`. Samplers of PyMC and
-    nutpie take the model; compiling it takes some tens of seconds.
+    `group` has the arguments of `hierarchical` except those of `Sampling`. Samplers of PyMC and
+    nutpie accept the model; compiling it takes some tens of seconds.
     """
     return GroupModel.of(model, trials, **group).pymc_model
 
@@ -342,8 +342,8 @@ class GroupModel:
     Attributes
     ----------
     pymc_model
-        The same density as a PyMC model, written down when it is first used: to be read, to
-        be extended, and to be held against.
+        The same density as a PyMC model, built at its first use: to read, to extend, and to compare
+        with.
     """
 
     unknowns: Unknowns
@@ -358,7 +358,7 @@ class GroupModel:
         trials: Trials | ModelData,
         **group: Unpack[Group],
     ) -> GroupModel:
-        """Say what the group of these trials is made of; see `hierarchical`."""
+        """Return the model of the group of these trials; see `hierarchical`."""
         if strange := set(group) - set(Group.__annotations__):
             raise TypeError(f"A group has no {', '.join(strange)}; see `hierarchical`.")
         formula, unit, crossed = group.get("formula"), group.get("unit"), group.get("crossed")
@@ -403,7 +403,7 @@ class GroupModel:
         correlated: bool = False,
         design: GroupDesign | None = None,
     ) -> GroupModel:
-        """Say what the group is made of; `levels` are those of subjects, `design` has the rest."""
+        """Return the model, given its parts; `levels` are those of subjects."""
         unknowns = Unknowns.of(data.model, fixed, lapse)
         parameters = unknowns.parameters
         if len(parameters) == 0:
@@ -436,12 +436,12 @@ class GroupModel:
         return group_graph(self.data, self.unknowns, chosen, self.design, self.levels)
 
     def density(self, data: ModelData, chosen: SubjectCoordinates | None = None) -> GroupDensity:
-        """Return the density of these data as compiled code evaluates it."""
+        """Return the density of these data in the form that compiled code evaluates."""
         chosen = chosen or self.coordinates(data)
         return GroupDensity.of(data, self.unknowns, chosen, self.design, self.levels)
 
     def sample(self, data: ModelData, **sampling: Unpack[Sampling]) -> HierarchicalFit:
-        """Sample the posterior for these data, whose shape is that of the model; see `Sampling`."""
+        """Sample the posterior for data of the model's shape; see `Sampling`."""
         if len(data) != len(self.data) or data.model is not self.data.model:
             raise ValueError(
                 f"The model was built for {len(self.data)} subjects of {self.data.model.name}; got "
@@ -488,10 +488,10 @@ class GroupModel:
     def coordinates(
         self, data: ModelData, fit: HierarchicalFit | None = None
     ) -> SubjectCoordinates:
-        """Return the coordinates to sample in, from the priors or from the group as estimated.
+        """Return the coordinates for sampling, from the priors or from the estimated group.
 
-        The expansion of a subject's likelihood, not the posterior, hangs on it. Subjects who
-        stand far apart, or close together, lie elsewhere than the priors would have them.
+        Only the expansion of a subject's likelihood depends on this choice, not the posterior.
+        Subjects that are far apart, or close together, lie elsewhere than the priors assume.
         """
         unknowns, parameters = self.unknowns, self.unknowns.parameters
         if fit is not None:
@@ -565,7 +565,7 @@ def _with_deviations(
     chosen: SubjectCoordinates,
     seed: int,
 ) -> xr.Dataset:
-    """Replace what was sampled of the levels by group_mean, level and level_sd."""
+    """Replace the sampled variables of levels by group_mean, level and level_sd."""
     sd = stacked(posterior, "signed_level_sd", "factor", "parameter")
     spread = sd[:, levels.of_contrast]
     eta = stacked(posterior, "level_eta", "contrast", "parameter")
@@ -587,7 +587,7 @@ def expected_of(
     regressors: Regressors,
     levels: Levels | None = None,
 ) -> Array:
-    """Group mean of each subject on the unconstrained scale, [draws, N (1 if all alike), K]."""
+    """Return the unconstrained group mean of each subject, [draws, N (1 if all alike), K]."""
     expected: Array = stacked(posterior, "group_mean", "parameter")[:, None]
     if regressors.names:
         weighted = stacked(posterior, "effect", "term")[:, None] * regressors.by_subject

@@ -1,4 +1,4 @@
-"""Importance sampling from a multivariate t around a centre: the one proposal for all integrals."""
+"""Importance sampling from a multivariate t around a centre, the one proposal for all integrals."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Proposals(NamedTuple):
 
     Parameters
     ----------
-    uniforms : in (0, 1), [S, K]
+    uniforms : uniform numbers in (0, 1), [S, K]
     base : t variables, independent so that their density is exact, [S, K]
-    log_density : of these, [S]
+    log_density : log density of these variables, [S]
     """
 
     uniforms: Array
@@ -28,9 +28,9 @@ class Proposals(NamedTuple):
 
     @classmethod
     def of(cls, k: int, count: int, seed: int) -> Proposals:
-        """Draw them; the count is a power of two.
+        """Draw the points; the count must be a power of two.
 
-        They are scrambled: plain points begin in a far corner, where weights are extreme.
+        They are scrambled, since plain points begin in a far corner, where weights are extreme.
         """
         points = scipy.stats.qmc.Sobol(k, rng=np.random.default_rng(seed)).random(count)
         uniforms = np.clip(points, 1e-12, 1 - 1e-12)
@@ -47,5 +47,5 @@ class Proposals(NamedTuple):
 
 
 def finite(log_weights: Array) -> Array:
-    """Return log weights with those that are none at minus infinity."""
+    """Return log weights, with minus infinity for those that are not numbers."""
     return np.where(np.isfinite(log_weights), log_weights, -np.inf)

@@ -1,4 +1,4 @@
-"""Subjects predicted by a model from the others, their parameters integrated out."""
+"""Subjects predicted by a model from the others, with their parameters integrated out."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from .arviz_scores import LARGEST_PARETO_K, smooth_weights
 from .comparison import GroupLaw, LeaveOneOut, marginal_log_likelihood, marginals_of_others
 from .group_model import GroupModel, HierarchicalFit, Sampling, expected_of
 
-CHAINS, DRAWS, TUNE = 4, 250, 500  # of the group
+CHAINS, DRAWS, TUNE = 4, 250, 500  # sampling of the group
 PROPOSALS = 128  # of each subject and draw of the group, a power of two
-MOST_REFITS = 12  # subjects left out in earnest; of more the largest Pareto k
+MOST_REFITS = 12  # new fits without a subject, at most: those with the largest Pareto k
 
 
 @dataclass(frozen=True)
 class PredictedSubjects:
-    """A group by one model, and how well it predicts those who are left out.
+    """A group by one model, and how well it predicts left-out subjects.
 
     Parameters
     ----------
     unknowns
-        What was estimated.
+        The estimated parameters.
     there
-        Subjects with an answer, [N]; the others tell nothing and are left out.
+        Whether a subject has an answer, [N]; the others have no information and are left out.
     left_out
-        elpd [N], NaN of those who are not there. A subject whose Pareto k is above 0.7 is predicted
-        by a group drawn without it, `MOST_REFITS` at most. If a group has not converged, the k of
-        those it predicts is infinite.
+        elpd [N], NaN for subjects without an answer. A subject whose Pareto k is above 0.7 is
+        predicted by a group drawn without it; there are at most `MOST_REFITS` of these. If a group
+        has not converged, the k of those that it predicts is infinite.
     expected
-        Posterior medians of what the group expects of its rows of parameters, [M or 1, K],
+        Posterior medians of the group's expectation of its rows of parameters, [M or 1, K],
         unconstrained.
     root
         Root of the covariance of subjects' deviations, [Q, Q]: posterior medians of the spreads,
@@ -56,9 +56,9 @@ class PredictedSubjects:
     rows: Deviations | None = None
 
     def draw(self, rng: np.random.Generator, n: int) -> Array:
-        """Draw theta [n, K] on the natural scale: agents like a row of parameters each.
+        """Draw theta [n, K] on the natural scale: agents that each resemble a row of parameters.
 
-        Of rows that are expected elsewhere, by a formula, any is as likely as any other.
+        If a formula makes rows differ, all rows are equally likely.
         """
         deviations = rng.normal(size=(n, len(self.root))) @ self.root.T
         which = np.zeros(n, dtype=np.int64)
@@ -82,19 +82,19 @@ def predict_left_out(
 ) -> PredictedSubjects:
     """Predict each subject from the others: p(y_i | y_others) = E[p(y_i | group)].
 
-    The group is that of `hierarchical`; each subject's parameters are integrated out by importance
-    sampling with bounded weights, at each draw of the group, and the subject is left out by PSIS
+    The group is that of `hierarchical`. At each draw of the group, each subject's parameters are
+    integrated out by importance sampling with bounded weights. The subject is left out by PSIS
     (Merkle, Furr and Rabe-Hesketh 2019; Vehtari, Gelman and Gabry 2017), with all its rows of
-    parameters at once. What a formula reads of a subject is known when it is predicted.
+    parameters at once. The columns that formulas read of a subject are known when it is predicted.
 
     Parameters
     ----------
     data
-        Of the design's rows of parameters, if it has columns within subjects.
+        The data, by the design's rows of parameters if it has columns within subjects.
     design
-        Of the formulas, see `GroupDesign.of`.
+        The design of the formulas, see `GroupDesign.of`.
     correlated, fixed, lapse
-        As in `hierarchical`.
+        Arguments as in `hierarchical`.
     """
     unknowns = Unknowns.of(data.model, fixed, lapse)
     design = design or GroupDesign.plain(unknowns.parameters, data.subjects, correlated)
@@ -142,7 +142,7 @@ def predict_left_out(
 
 
 def _spaced(fit: HierarchicalFit) -> NDArray[np.int64]:
-    """Return which draws are used, evenly spaced among those of all chains."""
+    """Return the positions of the draws that are used, evenly spaced among all chains."""
     count = fit.posterior.sizes["chain"] * fit.posterior.sizes["draw"]
     return np.linspace(0, count - 1, min(CHAINS * DRAWS, count)).astype(np.int64)
 
@@ -153,7 +153,7 @@ def _law_without(group: GroupModel, i: int, sampling: Sampling) -> tuple[GroupLa
     one = group.only(np.array([i])).design
     parameters = group.unknowns.parameters
     rows = None if one.deviations.simple else one.deviations
-    if n == 1:  # nobody is left to tell of the group: it is drawn beforehand
+    if n == 1:  # no subject is left, so the group is drawn from its prior
         rng = np.random.default_rng([sampling["seed"], 5])
         drawn = HyperpriorDraws.of(parameters, one, CHAINS * DRAWS, rng)
         root = drawn.roots(one.deviations) if len(one.deviations.pairs) else None

@@ -24,9 +24,9 @@ from knownminds.inference.groups.group_kernels import KINDS, natural, placed_in
 class LogLikelihood(Op):  # type: ignore[misc]
     """Log-likelihood [N] of z [N, K], and its gradient [N, K], from an agent's kernel.
 
-    z holds the estimated parameters on the unconstrained scale. Further inputs are row, start
-    and the packed columns of `ModelData`. Only z is differentiable, and only through the first
-    output; the second is that derivative, so a graph that asks for both calls the kernel once.
+    z holds the estimated parameters on the unconstrained scale. Further inputs are row, start and
+    the packed columns of `ModelData`. Only z is differentiable, and only through the first output.
+    The second output is that derivative, so a graph that uses both calls the kernel once.
     """
 
     __props__ = ("model", "n_actions", "fixed", "with_lapse")
@@ -41,7 +41,7 @@ class LogLikelihood(Op):  # type: ignore[misc]
         self.call = _compiled(model, n_actions, unknowns)
 
     def make_node(self, z: Any, *data: Any) -> Any:
-        """Check nothing but the types: the data were checked where they were read."""
+        """Check only the types: the data were checked when they were read."""
         z = pt.as_tensor_variable(z, dtype="float64")
         inputs = [z, *(pt.as_tensor_variable(d) for d in data)]
         return Apply(self, inputs, [pt.dvector(), pt.dmatrix()])
@@ -54,7 +54,7 @@ class LogLikelihood(Op):  # type: ignore[misc]
         output_storage[1][0] = gradient
 
     def infer_shape(self, *arguments: Any) -> list[Any]:
-        """One number per row of z, one slope per entry; shapes come last, before PyTensor 3 too."""
+        """Return the shapes: one number per row of z, one slope per entry."""
         shapes = arguments[-1]
         return [(shapes[0][0],), shapes[0]]
 
@@ -73,7 +73,7 @@ class LogLikelihood(Op):  # type: ignore[misc]
 
 
 def _compiled(model: type[Model], n_actions: int, unknowns: Unknowns) -> Any:
-    """Compile (z, *data) -> total, gradient: the map to the natural scale around the kernel."""
+    """Compile (z, *data) -> total, gradient: the kernel after the map to the natural scale."""
     supports = [p.support for p in unknowns.parameters]
     kind = np.array([KINDS[s.kind] for s in supports])
     lower = np.array([s.lower for s in supports])
@@ -106,7 +106,7 @@ def _compiled(model: type[Model], n_actions: int, unknowns: Unknowns) -> Any:
 
 @numba_dispatch.register_funcify_and_cache_key(LogLikelihood)  # type: ignore[untyped-decorator]
 def _funcify(op: LogLikelihood, **_: Any) -> tuple[Any, str]:
-    """Hand the call to PyTensor's numba backend; the key changes with all it is made from."""
+    """Pass the call to PyTensor's numba backend; the key changes with everything it depends on."""
     inner = op.call
 
     @numba_dispatch.numba_njit

@@ -1,4 +1,4 @@
-"""What several models' predictions of the same subjects weigh against each other."""
+"""Weights of several models by their predictions of the same subjects."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ class Exceedance:
     Parameters
     ----------
     counts
-        Of the Dirichlet posterior of the models' frequencies, [M].
+        Counts of the Dirichlet posterior of the models' frequencies, [M].
     frequency
         Expected frequencies, [M].
     exceedance
-        Probability that each is the most frequent, [M], if frequencies differ.
+        Probability that each model is the most frequent, [M], if frequencies differ.
     protected
-        The same, [M], averaged with equal ones over whether frequencies differ at all.
+        The same, [M], averaged with equal frequencies by the probability that they are equal.
     omnibus
-        Probability that they do not: the Bayesian omnibus risk.
+        Probability that frequencies are equal: the Bayesian omnibus risk.
     """
 
     counts: Array
@@ -72,9 +72,9 @@ def protected_exceedance(evidence: Array, points: int = GRID) -> Exceedance:
     """Return how frequent models are among subjects, from log evidences [N, M].
 
     Each subject's data come from one model; frequencies have a uniform Dirichlet prior. The
-    posterior is the variational one of Stephan, Penny, Daunizeau, Moran and Friston (2009), the
-    omnibus risk that of Rigoux, Stephan, Friston and Daunizeau (2014). Exceedance probabilities
-    are integrated at so many points.
+    posterior is the variational one of Stephan, Penny, Daunizeau, Moran and Friston (2009); the
+    omnibus risk is that of Rigoux, Stephan, Friston and Daunizeau (2014). Exceedance probabilities
+    are integrated at `points` points.
     """
     n, m = evidence.shape
     prior = np.ones(m)
@@ -102,7 +102,7 @@ def protected_exceedance(evidence: Array, points: int = GRID) -> Exceedance:
 def _most_frequent(counts: Array, points: int) -> Array:
     """Return the probability that each part of a Dirichlet variable is the largest, [M].
 
-    Its parts are independent gamma variables over their sum, so that the probability is an
+    Its parts are independent gamma variables divided by their sum. So the probability is an
     integral over one of them.
     """
     u = (np.arange(points) + 0.5) / points

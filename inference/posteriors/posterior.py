@@ -24,7 +24,7 @@ from .arviz_scores import LARGEST_PARETO_K, smooth_weights
 from .importance import Proposals, finite
 
 POINTS_PER_BATCH = 2**17  # subjects x points proposed at once
-LEAST_EFFECTIVE = 400.0  # the bound that samplers are held to as well
+LEAST_EFFECTIVE = 400.0  # the bound that samplers must meet as well
 ROUNDS = (1, 1, 4, 16)  # how many times the points of the first round
 
 
@@ -35,18 +35,18 @@ class Posterior(Result):
     Parameters
     ----------
     fit
-        The MAP fits the proposals were built on.
+        The MAP fits on which the proposals are based.
     z_draws
         Draws on the unconstrained scale, [draws, N, K]; equally weighted.
     pareto_k
-        Quality of the importance weights, [N]; above 0.7 the draws are not to be trusted, and
-        infinite where too few of them count.
+        Quality of the importance weights, [N]. Above 0.7 the draws are not to be trusted; infinite
+        if too few of them count.
     method
         How each subject's draws were made: "importance" or "nuts".
     log_evidence
-        log p(y), [N], in nats, by the weights of all points; as little to be trusted as the draws.
+        log p(y), [N], in nats, by the weights of all points; as trustworthy as the draws.
     z_mean, z_covariance
-        Posterior moments on the unconstrained scale by the same, [N, K] and [N, K, K].
+        Posterior moments on the unconstrained scale by the same weights, [N, K] and [N, K, K].
     """
 
     fit: PointFit
@@ -85,7 +85,7 @@ class Posterior(Result):
 
     @property
     def status(self) -> tuple[str, ...]:
-        """The status of the MAP fit, or "failed" where no trustworthy draws exist."""
+        """The status of the MAP fit, or "failed" if there are no trustworthy draws."""
         usable = (self.pareto_k <= LARGEST_PARETO_K) | (np.array(self.method) == "nuts")
         return tuple(s if ok else "failed" for s, ok in zip(self.fit.status, usable, strict=True))
 
@@ -114,12 +114,12 @@ def posterior(
 ) -> Posterior:
     """Draw from each subject's posterior under the model's priors.
 
-    Proposals come from a multivariate t around the MAP with the inverse observed information as
-    its scale; importance weights are Pareto-smoothed and the draws resampled by them. Where the
-    Pareto k exceeds 0.7 (Vehtari et al. 2024), or the weights are worth fewer than 400 draws (on a
-    curved ridge k alone may be small with a part of it never proposed), the proposal is matched to
-    the weighted moments and drawn again, three times at most and with more points; the few
-    subjects for whom that fails are sampled by NUTS, if `nuts`.
+    Proposals come from a multivariate t around the MAP with the inverse observed information as its
+    scale. Importance weights are Pareto-smoothed, and the draws are resampled by them. A proposal
+    is poor if its Pareto k exceeds 0.7 (Vehtari et al. 2024), or if its weights are worth fewer
+    than 400 draws (on a curved ridge, k alone may be small although a part was never proposed). A
+    poor proposal is matched to the weighted moments and drawn again, three times at most and with
+    more points. The few subjects for whom that fails are sampled by NUTS, if `nuts`.
     """
     data = trials if isinstance(trials, ModelData) else ModelData.read(model, trials)
     unknowns = Unknowns.of(model, fixed, lapse)
@@ -133,7 +133,7 @@ def posterior(
     centre, covariance = fit.z.copy(), _proposal_covariance(fit)
     floor = 1e-3 * np.diag(fit.parameters.sd**2)  # keeps a proposal from collapsing to a point
     enough = min(LEAST_EFFECTIVE, 0.4 * draws)
-    # Later rounds start from the moments of the one before, for whom it was poor.
+    # Later rounds start from the moments of the round before, for subjects with a poor proposal.
     for times in ROUNDS:
         poor = np.flatnonzero(~(pareto_k <= LARGEST_PARETO_K))
         if len(poor) == 0:
@@ -151,7 +151,7 @@ def posterior(
             worth = weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1)
             pareto_k[batch] = np.where(worth >= enough, result, np.inf)
             for i, subject in enumerate(batch):
-                # The same stream for each subject, so that no result depends on the batches.
+                # Each subject has the same stream, so that no result depends on the batches.
                 chosen = _resample(weights[i], draws, np.random.default_rng([seed, 1]))
                 z_draws[:, subject] = z[chosen, i]
                 centre[subject] = weights[i] @ z[:, i]
@@ -169,14 +169,14 @@ def posterior(
 
 
 def _proposal_covariance(fit: PointFit) -> Array:
-    """Inverse observed information [N, K, K], or the prior's covariance where there is none."""
+    """Return the inverse observed information [N, K, K], or the prior's covariance without it."""
     prior = np.diag(fit.parameters.sd**2)
     usable = np.isfinite(fit.covariance).all(axis=(1, 2))
     return np.where(np.asarray(usable)[:, None, None], fit.covariance, prior)
 
 
 def _resample(weights: Array, draws: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Systematic resampling of `draws` positions, in random order."""
+    """Return `draws` positions by systematic resampling, in random order."""
     cumulative = np.cumsum(weights)
     points = (np.arange(draws) + rng.random()) / draws * cumulative[-1]
     return rng.permutation(np.minimum(np.searchsorted(cumulative, points), len(weights) - 1))

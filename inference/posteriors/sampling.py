@@ -1,4 +1,4 @@
-"""What all ways of sampling share: settings, how kernels are fed, and PyMC models run."""
+"""The common parts of all ways of sampling: settings, inputs of kernels, runs of PyMC models."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
 Tell = Callable[[str], None]
-FIRST_WORD, HEARTBEAT = 2.0, 30.0  # seconds until the first sign of life; between later ones
-LEAST_STOPPED = 20  # draws of each chain that are worth keeping of a sampler that was stopped
+FIRST_WORD, HEARTBEAT = 2.0, 30.0  # seconds until the first line of progress; between later ones
+LEAST_STOPPED = 20  # a stopped sampler's draws are kept from so many draws per chain on
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,11 @@ class Settings:
             raise ValueError(f"target_accept lies in (0, 1); got {self.target_accept:g}.")
 
     def after(self, short: bool, divergent: bool) -> Settings:
-        """Return how to sample anew.
+        """Return the settings for another round.
 
-        Where draws fell short: twice the tuning and draws. After divergences: half the way to
-        accepting all, which takes smaller steps. More draws would only find more of them.
+        If draws fell short, it has twice the tuning and draws. After divergences the acceptance
+        rate goes half the way to 1, which takes smaller steps; more draws would only find more
+        divergences.
         """
         longer = 2 if short else 1
         accept = (1.0 + self.target_accept) / 2 if divergent else self.target_accept
@@ -57,7 +58,7 @@ class Settings:
         )
 
     def __str__(self) -> str:
-        """Say it in a line."""
+        """Return the settings in a line."""
         return (
             f"{self.chains} chains of {self.draws} draws after {self.tune} of tuning, "
             f"target_accept {self.target_accept:g}"
@@ -65,7 +66,7 @@ class Settings:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Options of samplers, but for the seed; `cores` is how many chains run at a time."""
+        """Options of samplers, without the seed; `cores` is how many chains run at a time."""
         options = {
             name: getattr(self, name) for name in ("chains", "draws", "tune", "target_accept")
         }
@@ -74,10 +75,10 @@ class Settings:
 
 def compile_for_nutpie(model: pm.Model) -> Any:
     """Compile a PyMC model through numba; 10 to 30 seconds, once per structure."""
-    import nutpie  # with ArviZ and PyMC behind it: seconds
+    import nutpie  # nutpie imports ArviZ and PyMC, which takes seconds
 
     with warnings.catch_warnings():
-        # Numba tells that it cannot cache nutpie's wrapper; nothing is lost by it.
+        # Numba warns that it cannot cache nutpie's wrapper; nothing is lost by that.
         warnings.simplefilter("ignore")
         return nutpie.compile_pymc_model(model, backend="numba")
 
@@ -114,11 +115,12 @@ def run_nutpie(
 ) -> Any:
     """Sample a compiled model; no Python runs between draws.
 
-    `related` says that some numbers go together, which steps then follow at some cost.
+    `related` says that some numbers are correlated; steps then follow these correlations, at some
+    cost.
 
-    After `seconds` it is broken off and raises `OutOfTimeError`, and by an interrupt
-    `StoppedError`; both hold the draws so far. `tell` gets a line after 2 seconds, and then ever
-    more seldom, up to every half a minute.
+    After `seconds` the sampler is broken off with `OutOfTimeError`; after an interrupt it is broken
+    off with `StoppedError`. Both hold the draws so far. `tell` gets a line after 2 seconds, and
+    then at growing intervals, up to half a minute.
     """
     import nutpie
 
@@ -134,14 +136,14 @@ def run_nutpie(
         )
         try:
             return _wait(running, seconds, tell)
-        except KeyboardInterrupt:  # wherever it came, in waiting or in telling
+        except KeyboardInterrupt:  # it may come while waiting or while telling
             raise StoppedError(so_far(running.abort())) from None
         except OutOfTimeError:
             raise OutOfTimeError(so_far(running.abort())) from None
 
 
 def _wait(running: Any, seconds: float | None, tell: Tell | None) -> Any:
-    """Wait for a sampler, and say now and then that it goes on."""
+    """Wait for a sampler, and now and then tell that it goes on."""
     begun, pause = perf_counter(), FIRST_WORD
     while True:
         left = pause if seconds is None else seconds - (perf_counter() - begun)
@@ -156,7 +158,7 @@ def _wait(running: Any, seconds: float | None, tell: Tell | None) -> Any:
 
 
 def so_far(trace: Any) -> dict[str, xr.Dataset] | None:
-    """Return the draws of a sampler that was stopped, as many of each chain; None if too few.
+    """Return the draws of a stopped sampler, equally many of each chain; None if too few.
 
     Chains that had hardly begun are left out.
     """
@@ -179,7 +181,7 @@ def so_far(trace: Any) -> dict[str, xr.Dataset] | None:
 
 
 def kernel_inputs(data: ModelData, lapse: bool = False) -> dict[str, NDArray[Any]]:
-    """Name the arrays a kernel reads after theta, in its order."""
+    """Return the arrays that a kernel reads after theta, by name, in its order."""
     sequences, packed = data.laid_out(lapse)
     columns = {f"column_{k}": column for k, column in enumerate(packed)}
     return {"row": sequences.row, "start": sequences.start, **columns}
@@ -200,14 +202,14 @@ def stacked(posterior: xr.Dataset, name: str, *dims: str) -> Array:
 
 
 def unstacked(posterior: xr.Dataset, draws: Array, *dims: str) -> tuple[tuple[str, ...], Array]:
-    """Return draws as `stacked` gives them, chain after chain, as a variable of the posterior."""
+    """Return draws in the form of `stacked`, chain after chain, as a variable of the posterior."""
     shape = posterior.sizes["chain"], posterior.sizes["draw"]
     return ("chain", "draw", *dims), draws.reshape(*shape, *draws.shape[1:])
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence what samplers warn of: the verdict of each fit says it, and is checked."""
+    """Silence the warnings of samplers: the verdict of each fit reports the same."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=UserWarning)
         warnings.filterwarnings("ignore", category=FutureWarning)

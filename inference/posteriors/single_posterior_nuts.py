@@ -26,9 +26,9 @@ _COMPILED: dict[str, Any] = {}
 def sample_separately(data: ModelData, unknowns: Unknowns, draws: int, seed: int) -> Array:
     """Sample z [draws, N, K] of subjects who share nothing but the model's priors.
 
-    Each subject has four separate chains and the same seed, so that no result depends on who
-    else is sampled; draws beyond the wanted number are dropped. A process compiles a model
-    once.
+    Each subject has four chains of its own and the same seed, so that no result depends on which
+    other subjects are sampled. Draws beyond the requested number are dropped. A process compiles a
+    model once.
     """
     parameters = unknowns.parameters
     first = data.repeat([0])
@@ -47,13 +47,13 @@ def sample_separately(data: ModelData, unknowns: Unknowns, draws: int, seed: int
         inputs = kernel_inputs(data.repeat([i]), unknowns.lapse)
         compiled = _COMPILED[key].with_data(**inputs)
         chains = dataset_of(run_nutpie(compiled, settings), "posterior")["standard"].to_numpy()
-        # Chain after chain would favour the first: interleave them before cutting.
+        # Chain after chain would favour the first one, so chains are interleaved before cutting.
         sampled[:, i] = np.moveaxis(chains, 0, 1).reshape(-1, len(parameters))[:draws]
     return np.asarray(parameters.mean + parameters.sd * sampled)
 
 
 def _single(data: ModelData, unknowns: Unknowns) -> pm.Model:
-    """Write down the model of one subject."""
+    """Return the PyMC model of one subject."""
     parameters = unknowns.parameters
     with pm.Model(coords={"parameter": parameters.names}) as model:
         standard = pm.Normal("standard", 0.0, 1.0, shape=(1, len(parameters)))

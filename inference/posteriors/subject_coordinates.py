@@ -12,31 +12,31 @@ from knownminds.inference.fits.point import STARTS, fit_points
 
 from .crossed_levels import Levels
 
-MOST_INFORMATION = 1e8  # in units of the prior's
+MOST_INFORMATION = 1e8  # in units of the prior's information
 
 
 @dataclass(frozen=True)
 class SubjectCoordinates:
-    """What each subject's trials say of each of its parameters.
+    """What each subject's trials say about each of its parameters.
 
-    Near its mode the likelihood of a parameter, the others averaged out, is that of a normal
+    Near its mode, the likelihood of a parameter, with the others averaged out, is that of a normal
     estimate with the information L and the score h. Given a group with the mean mu and the spread
     s, the parameter is then normal, with
 
-        z = mu + s w,   w = (s (h - L mu) / g + u) / g,   g = sqrt(1 + L s^2),
+    z = mu + s w,   w = (s (h - L mu) / g + u) / g,   g = sqrt(1 + L s^2),
 
-    for a standard normal u. The group model samples u. Where trials say nothing (L = 0) that is
-    z = mu + s u, a deviation from the group ("non-centred"); where they say all it is the subject's
-    own estimate and its error ("centred"); and in between it is the right mixture of both
-    (Papaspiliopoulos, Roberts and Sköld 2007), the same for all of the group's means and spreads,
-    of which u is nearly independent. The normal approximation chooses the coordinates only: the
-    posterior is exact whatever it is.
+    for a standard normal u. The group model samples u. If trials say nothing (L = 0), this is
+    z = mu + s u, a deviation from the group ("non-centred"). If they say everything, it is the
+    subject's own estimate and its error ("centred"). In between it is the right mixture of both
+    (Papaspiliopoulos, Roberts and Sköld 2007). It is the same for all of the group's means and
+    spreads, of which u is nearly independent. The normal approximation only chooses the
+    coordinates: the posterior is exact however good it is.
 
     Parameters
     ----------
-    information, score : [N, K]; information is 0 or more
-    level, level_error : what units say of each contrast between crossed levels: its estimate and
-        the variance of its error, [C, K]; None without crossed factors
+    information, score : Information (0 or more) and score of each parameter, [N, K]
+    level, level_error : what units say about each contrast between crossed levels: its estimate
+        and the variance of its error, [C, K]; None without crossed factors
     """
 
     information: Array
@@ -57,7 +57,7 @@ class SubjectCoordinates:
         with np.errstate(divide="ignore", invalid="ignore"):
             whole = np.where(sound, sd**2 / variance, 1.0)
         information = np.clip(whole - 1.0, 0.0, MOST_INFORMATION) / sd**2
-        # At the mode of the posterior the likelihood's slope is the prior's, the other way.
+        # At the mode of the posterior, the likelihood's slope is minus the prior's.
         score = np.where(sound, information * centre + (centre - mean) / sd**2, 0.0)
         if levels is None:
             return cls(information, score)

@@ -1,4 +1,4 @@
-"""What to ask next, and when to stop: designs that go by the answers so far.
+"""Which question to ask next, and when to stop: designs that use the answers so far.
 
-Imported through `knownminds.inference`; itself imports fits and posteriors.
+Users import it through `knownminds.inference`. It imports fits and posteriors.
 """

@@ -1,12 +1,12 @@
-"""Which question to ask next: the one whose answer is expected to tell most about a subject.
+"""The next question to ask: the one whose answer is expected to tell most about a subject.
 
-The information that an answer y to a question d carries about parameters theta is their mutual
-information under the posterior so far, H(y | d) - E[H(y | d, theta)] (Lindley 1956; MacKay 1992;
-Myung, Cavagnaro and Pitt 2013). The likelihoods are the model's kernels, one row for each
-question and answer. The posterior is kept by particles (`Particles`).
+An answer y to a question d carries information about parameters theta: their mutual information
+under the posterior so far, H(y | d) - E[H(y | d, theta)] (Lindley 1956; MacKay 1992; Myung,
+Cavagnaro and Pitt 2013). The likelihoods are the model's kernels, one row for each question and
+answer. The posterior is kept by particles (`Particles`).
 
-Actions are few, so their sum is exact. Of numbers answers are drawn, each by a particle, and the
-information is the mean of log p(y | d, theta) - log p(y | d) over them, with the same random
+Actions are few, so their sum is exact. For numbers, answers are drawn, each by a particle. The
+information is then the mean of log p(y | d, theta) - log p(y | d) over them, with the same random
 numbers for every question.
 """
 
@@ -42,8 +42,8 @@ from .particles import Particles, evenly
 
 By = Literal["information", "order"]
 PARTICLES = 512
-ANSWERS = 64  # drawn for each question where numbers are given
-_SEED = 21  # of the numbers by which answers are drawn
+ANSWERS = 64  # answers drawn for each question that asks for a number
+_SEED = 21  # seed of the numbers by which answers are drawn
 _ANSWERS = ("action", "response", "reward")
 
 
@@ -51,23 +51,23 @@ _ANSWERS = ("action", "response", "reward")
 class ChosenQuestions:
     """How the questions of a session are chosen, whoever answers them.
 
-    A fit of what is answered is an ordinary fit. Which question comes next hangs on the earlier
-    answers alone, which are in the data, so the chance of having chosen it does not contain the
-    parameters and cancels from the likelihood (Rubin 1976; MacKay 1992).
+    The answers are fitted as usual. The choice of the next question depends on the earlier answers
+    alone, which are in the data. So its probability does not contain the parameters and cancels
+    from the likelihood (Rubin 1976; MacKay 1992).
 
     Parameters
     ----------
     model
-        Whose parameters the questions are to tell; with one of `by` "order" it is not looked at.
+        The model whose parameters the questions should estimate; ignored if `by` is "order".
     questions
-        How many are asked of those that a session's design holds.
+        How many of the questions in a session's design are asked.
     by
-        "information": each time the one with the largest expected information; or "order": those
-        that come first in the design, a fixed list in the same chair.
+        "information": the question with the largest expected information is next; or "order": the
+        first questions of the design, a fixed list for comparison.
     fixed
-        Parameters that are known, on the natural scale.
+        Parameters with known values, on the natural scale.
     particles
-        How many carry the posterior, a power of two.
+        How many particles carry the posterior, a power of two.
     """
 
     model: type[Model] | None
@@ -77,7 +77,7 @@ class ChosenQuestions:
     particles: int = PARTICLES
 
     def __post_init__(self) -> None:
-        """Check what needs no experiment."""
+        """Check everything that needs no experiment."""
         if self.by == "information" and self.model is None:
             known = "a model whose parameters they are to tell"
             raise ValueError(f"Questions are chosen for {known}; got none. Name one.")
@@ -105,7 +105,7 @@ class ChosenQuestions:
             )
 
     def __call__(self, environment: Environment, design: Design) -> Pick:
-        """Return what picks the questions of the session with this design."""
+        """Return the function that picks the questions of the session with this design."""
         if self.by == "order":
             return _in_order
         assert self.model is not None
@@ -117,7 +117,7 @@ class ChosenQuestions:
         return ChosenSession(environment, design, self.questions, pick)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what makes the choice what it is, JSON-able."""
+        """Return everything that defines the choice, JSON-able."""
         model = None if self.model is None else self.model.name
         options = {"model": model, "fixed": dict(self.fixed or {}), "particles": self.particles}
         return {"questions": self.questions, "by": self.by} | (
@@ -138,8 +138,8 @@ def play_chosen(
 ) -> Trials:
     """Let an agent answer questions that are chosen by its answers so far.
 
-    The session at this address, as `play` has it: the same design holds the questions, and the
-    answer to a trial takes the numbers that stand at the trial's number in the session's stream.
+    The session is the one at this address, as for `play`: the same design holds the questions. The
+    answer to a trial uses the random numbers at the trial's number in the session's stream.
     """
     import pandas as pd
 
@@ -177,18 +177,18 @@ class _Given:
 
 
 class Inquiry:
-    """The questions of one session and what is known of who answers them.
+    """The questions of one session, and what is known about the participant.
 
     Parameters
     ----------
     model
-        Whose parameters are unknown; it remembers nothing.
+        The model whose parameters are unknown; it must have no memory.
     environment, design
         The experiment, and the session that holds the questions.
     fixed
-        Parameters that are known.
+        Parameters with known values.
     particles
-        How many carry the posterior.
+        How many particles carry the posterior.
     """
 
     def __init__(
@@ -206,18 +206,18 @@ class Inquiry:
         names = list(columns)
         table = np.column_stack([columns[name] for name in names])
         rows, first, kind = np.unique(table, axis=0, return_index=True, return_inverse=True)
-        self._kind = kind.ravel()  # places with the same question share what is reckoned
+        self._kind = kind.ravel()  # places with the same question share their results
         self._columns = dict(zip(names, rows.T, strict=True))
         self._tables = {name: column[first] for name, column in design.table.items()}
         self._left = np.ones(len(table), dtype=bool)
         self._seen = 0
-        self._told: list[dict[str, float]] = []  # of each answer: its question and what was given
+        self._told: list[dict[str, float]] = []  # each answer with its question
         self._expected: _Actions | _Numbers | None = None
 
     def __call__(self, rows: Sequence[Mapping[str, Any]]) -> Picked | None:
         """Return the question of the largest expected information among those not yet asked.
 
-        Of equals it is the first of the design.
+        Among equals it is the first one in the design.
         """
         self.take_in(rows)
         if not self._left.any():
@@ -228,7 +228,7 @@ class Inquiry:
         return Picked(position, float(among[position]))
 
     def take_in(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Learn from rows of the session beyond those already known."""
+        """Learn from the rows of the session that are not yet known."""
         for row in rows[self._seen :]:
             self._left[int(row["picked"])] = False
             given = {n: row[n] for n in ("action", "response") if row.get(n) is not None}
@@ -284,7 +284,7 @@ class Inquiry:
 
 
 def _questions_of(model: type[Model], environment: Environment, design: Design) -> dict[str, Array]:
-    """Return the columns by which questions differ for a model, each [questions]."""
+    """Return the columns in which questions differ for a model, each [questions]."""
     n = environment.n_trials
     wanted = [name for name in (*model.columns, *model.separate) if name not in _ANSWERS]
     brought: Mapping[str, NDArray[Any]] = {}
@@ -293,7 +293,7 @@ def _questions_of(model: type[Model], environment: Environment, design: Design) 
     depends = {name: brought[name] for name in environment.fields.dependent if name in brought}
     shown = {**design.table, **depends}
     result = {name: np.asarray(shown[name], dtype=float) for name in wanted if name in shown}
-    if environment.given == "either":  # whether an action or a number is wanted
+    if environment.given == "either":  # whether a trial asks for an action or for a number
         seen = {name: np.asarray(shown[name]) for name in environment.fields.stimulus}
         result["asks_action"] = (np.asarray(environment.asks(seen)) == "action").astype(float)
     return result or {"alike": np.zeros(n)}
@@ -346,11 +346,11 @@ class _Actions:
         return cls(shares, -xlogy(shares, shares).sum(axis=1), generation)
 
     def spent(self, particles: Particles) -> bool:
-        """Whether it is about points that are no more."""
+        """Whether the points have been replaced since."""
         return particles.generation != self.generation
 
     def information(self, weights: Array) -> tuple[Array, Array]:
-        """Return entropy of the answer less what remains of it where theta is known; no error."""
+        """Return the entropy of the answer less its mean for known theta; there is no error."""
         p = self.shares @ weights
         information = -xlogy(p, p).sum(axis=1) - self.entropy @ weights
         return information, np.zeros(len(information))
@@ -364,7 +364,7 @@ def _prior_table(
     fixed: tuple[tuple[str, float], ...],
     n: int,
 ) -> _Actions:
-    """Return the table of the prior's points, which sessions with the same questions share."""
+    """Return the table of the prior's points; sessions with the same questions share it."""
     unknowns = Unknowns.of(model, dict(fixed))
     theta = Particles(unknowns.parameters, n).theta
     columns = {name: np.frombuffer(column) for name, column in columns_key}
@@ -373,11 +373,11 @@ def _prior_table(
 
 @dataclass
 class _Numbers:
-    """Answers drawn for each kind of question, and how likely each point holds them.
+    """Answers drawn for each kind of question, and their densities at each point.
 
     Parameters
     ----------
-    density : of each answer at each point, over the largest of its row, [kinds, answers, n]
+    density : density of each answer at each point, over the largest of its row, [kinds, answers, n]
     own : log density of each answer at the point that gave it, less that of the largest
     source : the points that gave the answers, [answers]
     begun : the weights of these points when the answers were drawn
@@ -397,7 +397,7 @@ class _Numbers:
         kinds = len(next(iter(columns.values())))
         theta = np.broadcast_to(unknowns.full, (ANSWERS, len(unknowns.full))).copy()
         theta[:, unknowns.columns] = particles.theta[source]
-        # The same numbers for all questions, so that they differ in what they ask alone.
+        # All questions use the same numbers, so that only the questions differ.
         uniforms = session_stream(_SEED).random((ANSWERS, 1, model.n_uniforms))
         uniforms = np.repeat(uniforms, kinds, axis=1).reshape(ANSWERS, -1)
         tables = {
@@ -417,7 +417,7 @@ class _Numbers:
         return cls(np.exp(whole), numbers, source, begun, particles.generation)
 
     def spent(self, particles: Particles) -> bool:
-        """Whether the points are no more, or too few of the answers are still likely."""
+        """Whether the points were replaced, or too few of the answers are still likely."""
         if particles.generation != self.generation:
             return True
         shares = self._shares(particles.weights)

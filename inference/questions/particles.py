@@ -12,32 +12,32 @@ from scipy.special import ndtri
 from knownminds.agents.parameters import Array, Parameters
 from knownminds.inference.posteriors.importance import Proposals, finite
 
-LEAST_SHARE = 0.25  # of the particles that the weights must be worth, or they are drawn anew
-ROUNDS = 3  # how often a proposal is matched to the moments of the one before, at most
-_SEED = 20  # of the points: every posterior rests on the same low-discrepancy set
+LEAST_SHARE = 0.25  # points are drawn anew when the weights are worth less than this share of them
+ROUNDS = 3  # a proposal is matched to the moments of the one before so often, at most
+_SEED = 20  # of the points: every posterior uses the same low-discrepancy set
 
 
 @dataclass
 class Particles:
-    """Points on the unconstrained scale and their weights, from the prior on.
+    """Points on the unconstrained scale and their weights, beginning with the prior.
 
     Parameters
     ----------
     parameters
-        Those that are unknown, with their priors.
+        The unknown parameters, with their priors.
     n
-        How many points, a power of two.
+        The number of points, a power of two.
 
     Attributes
     ----------
     z
         Points on the unconstrained scale, [n, K].
     weights
-        They add up to 1, [n].
+        Weights of the points, which add up to 1, [n].
     generation
         How often the points were drawn anew; 0 for those of the prior.
     impossible
-        Answers that no particle can give. They are left out of the weights.
+        Number of answers that no particle can give. They are left out of the weights.
     """
 
     parameters: Parameters
@@ -59,7 +59,7 @@ class Particles:
 
     @property
     def worth(self) -> float:
-        """How many equally weighted points the weights are worth: one over their squares' sum."""
+        """How many equally weighted points the weights are worth: 1 / (sum of their squares)."""
         return float(1.0 / np.square(self.weights).sum())
 
     @property
@@ -78,7 +78,7 @@ class Particles:
         return np.sqrt(self.weights @ np.square(self.z - self.mean))
 
     def take_in(self, log_likelihood: Array) -> bool:
-        """Weigh the points by one more answer, [n]; False if none of them can give it."""
+        """Weigh the points by one more answer, [n]; False if no point can give it."""
         most = log_likelihood.max()
         weights = (
             self.weights * np.exp(log_likelihood - most) if np.isfinite(most) else self.weights
@@ -93,14 +93,15 @@ class Particles:
     def renew(self, log_likelihood: Callable[[Array], Array]) -> None:
         """Draw new points near the posterior and weigh them by all answers so far.
 
-        Proposals are multivariate t with the moments of the weighted points, twice as wide, and
-        matched again while the weights are worth too little; the best round is kept. With the
-        prior in the weights this is importance sampling of the exact posterior.
+        Proposals are multivariate t with the moments of the weighted points, twice as wide. They
+        are matched again as long as the weights are worth too little; the best round is kept. With
+        the prior in the weights this is importance sampling of the exact posterior.
 
         Parameters
         ----------
         log_likelihood
-            Of all answers at points on the natural scale: [n, K] -> [n].
+            A function that returns the log-likelihood of all answers at natural-scale points: [n,
+            K] -> [n].
         """
         k = self.z.shape[1]
         proposals = Proposals.of(k, self.n, _SEED)

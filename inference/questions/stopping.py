@@ -1,11 +1,12 @@
 """When to stop asking: sequential designs that look at the data several times.
 
-With alpha spending (Lan and DeMets 1983) the chance of a false alarm over all looks is bounded by
-alpha: at look k the test rejects if its p-value is at most a level, and the levels are those of a
-normal test whose increments are independent, found by integrating the law of the statistic from
-look to look (Armitage, McPherson and Rowe 1969). What is compared is the p-value of the measure's
-own test, as is usual for t tests (Jennison and Turnbull 2000). With a Bayes factor (Rouder et al.
-2009) or an interval's width nothing is promised about false alarms: `power --stop` measures them.
+With alpha spending (Lan and DeMets 1983) the probability of a false alarm over all looks is at most
+alpha. At look k the test rejects if its p-value is at most a level. The levels are those of a
+normal test with independent increments; they come from integrating the law of the statistic from
+look to look (Armitage, McPherson and Rowe 1969). They are compared with the p-value of the
+measure's own test, as is usual for t tests (Jennison and Turnbull 2000). A rule by a Bayes factor
+(Rouder et al. 2009) or by the width of an interval promises nothing about false alarms: `power
+--stop` measures them.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ Kind = Literal["alpha_spending", "bayes_factor", "interval_width"]
 Spending = Literal["obrien_fleming", "pocock"]
 KINDS: tuple[str, ...] = get_args(Kind)
 SPENDINGS: tuple[str, ...] = get_args(Spending)
-LEAST_UNITS = 2  # at a look
+LEAST_UNITS = 2  # least number of units at a look
 
 Flags = NDArray[np.bool_]
 _OF_KIND = {
@@ -41,13 +42,13 @@ _OF_KIND = {
     "bayes_factor": ("evidence", "scale"),
     "interval_width": ("alpha", "width"),
 }
-_POINTS = 1201  # of the law of the statistic between its boundaries
-_NODES = 400  # of the integral over effect sizes
+_POINTS = 1201  # points of the law of the statistic between its boundaries
+_NODES = 400  # nodes of the integral over effect sizes
 
 
 @dataclass(frozen=True)
 class StoppingRule:
-    """When to stop: at which numbers of units is looked, and what ends the asking.
+    """When to stop: the numbers of units at which the rule looks, and what ends the questions.
 
     A unit is a session of one agent, or a subject.
 
@@ -56,19 +57,20 @@ class StoppingRule:
     kind
         "alpha_spending", "bayes_factor" or "interval_width".
     looks
-        Numbers of units at which is looked, rising; the last one ends in any case.
+        Numbers of units at which the rule looks, rising; the last look ends in any case.
     measure
-        Whose null value is tested; "" where it is named elsewhere.
+        The measure whose null value is tested; "" if it is named elsewhere.
     alpha
-        Chance of a false alarm over all looks; of a width the level of the test at the end.
+        Probability of a false alarm over all looks; for a width, the level of the test at the end.
     spending
-        How alpha is spent: "obrien_fleming" hardly at first, "pocock" about evenly.
+        How alpha is spent: "obrien_fleming" spends hardly any at first, "pocock" spends it about
+        evenly.
     evidence
-        Bayes factor at which is stopped: for an effect from it on, against one from 1 over it.
+        Bayes factor for a stop: an effect is found from it on, no effect from 1 over it downwards.
     scale
-        Of the Cauchy prior of the effect size under the alternative.
+        Scale of the Cauchy prior of the effect size under the alternative.
     width
-        The 95% interval is at most so wide.
+        Largest width of the 95% interval for a stop.
     """
 
     kind: Kind
@@ -108,7 +110,7 @@ class StoppingRule:
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> StoppingRule:
-        """Make a rule of names and values, as `content` gives them or a file holds them."""
+        """Make a rule from names and values, as in `content` or in a file."""
         given = dict(content)
         known = [one.name for one in fields(cls)]
         for name in given:
@@ -137,7 +139,7 @@ class StoppingRule:
 
     @classmethod
     def read(cls, file: str | os.PathLike[str]) -> StoppingRule:
-        """Read a rule from a TOML file: `kind`, `looks`, and what the kind goes by."""
+        """Read a rule from a TOML file: `kind`, `looks`, and the entries of its kind."""
         path = Path(file)
         try:
             content = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -151,14 +153,14 @@ class StoppingRule:
             raise ValueError(f"{path}: {error}") from None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what makes the rule what it is, JSON-able."""
+        """Return everything that defines the rule, JSON-able."""
         names = ("kind", "looks", *(("measure",) if self.measure else ()), *_OF_KIND[self.kind])
         values = {name: getattr(self, name) for name in names}
         return values | {"looks": list(self.looks)}
 
     @property
     def nominal(self) -> float | None:
-        """The chance of a false alarm that the rule promises; None where it promises none."""
+        """The probability of a false alarm that the rule promises; None if it promises none."""
         return self.alpha if self.kind == "alpha_spending" else None
 
     @cached_property
@@ -169,14 +171,14 @@ class StoppingRule:
         return (self.alpha,) * len(self.looks)
 
     def judge(self, tests: Tests, look: int, null: float) -> tuple[Array, Flags, Flags, Flags]:
-        """Return statistic [R], whether to stop, and what is found: an effect, or none.
+        """Return statistic [R], whether to stop, and what is found: an effect, or no effect.
 
         Parameters
         ----------
         tests
-            Of R samples, at this look.
+            Tests of R samples, at this look.
         look
-            Its position, from 0.
+            Position of the look, from 0.
         null
             The measure's null value.
         """
@@ -219,8 +221,8 @@ class StopBy:
 
     Parameters
     ----------
-    rule : says its measure
-    measure : of that name, as it is in the experiment
+    rule : the rule; it names its measure
+    measure : the measure of that name, for the experiment
     """
 
     rule: StoppingRule
@@ -228,23 +230,23 @@ class StopBy:
 
     @property
     def looks(self) -> tuple[int, ...]:
-        """After how many sessions it looks."""
+        """The numbers of sessions after which it looks."""
         return self.rule.looks
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what makes the rule what it is, JSON-able."""
+        """Return everything that defines the rule, JSON-able."""
         return self.rule.as_dict()
 
     def __call__(self, trials: Trials, look: int) -> dict[str, Any]:
-        """Look at the trials of so many units, each a subject of the record.
+        """Look at the trials of a number of units, each a subject of the record.
 
         Returns
         -------
         dict
-            Fit for JSON, None for what is no number: units; estimate, low, high and p_value of the
-            measure, with its 95% interval; statistic (the p-value, the Bayes factor or the width)
-            and bound, what it is held against (of a Bayes factor the upper one); stop, whether to
-            stop here; found, "effect", "no effect" or "" where nothing is concluded.
+            A dictionary fit for JSON, with None for numbers that do not exist: units; estimate,
+            low, high and p_value of the measure, with its 95% interval; statistic (the p-value, the
+            Bayes factor or the width); bound, its limit (for a Bayes factor the upper one); stop,
+            whether to stop here; found, "effect", "no effect" or "" if there is no conclusion.
         """
         rule, measure = self.rule, self.measure
         values = measure.values(trials)
@@ -268,16 +270,16 @@ class StopBy:
 def spent_levels(looks: tuple[int, ...], alpha: float, spending: Spending) -> tuple[float, ...]:
     """Return the level of the two-sided p-value at each look.
 
-    The spending functions are those of Lan and DeMets (1983), t the share of the units so far:
-    4 - 4 Phi(z / sqrt(t)), half of it on either side with z the quantile of 1 - alpha / 4, and
-    alpha log(1 + (e - 1) t).
+    The spending functions are those of Lan and DeMets (1983), where t is the share of the units so
+    far. One is 4 - 4 Phi(z / sqrt(t)), half of it on either side, with z the quantile of 1 - alpha
+    / 4. The other is alpha log(1 + (e - 1) t).
 
     Parameters
     ----------
     looks
         Numbers of units, rising.
     alpha
-        Spent in all.
+        The total to be spent.
     spending
         "obrien_fleming" or "pocock".
     """
@@ -306,7 +308,7 @@ def spent_levels(looks: tuple[int, ...], alpha: float, spending: Spending) -> tu
 
 
 def _boundary(grid: Array, density: Array, step: float, share: float) -> float:
-    """Return the bound that the next sum crosses with this chance, on either side together."""
+    """Return the bound that the next sum crosses with this probability, on both sides together."""
 
     def beyond(bound: float) -> float:
         away = ndtr(-(bound - grid) / step) + ndtr(-(bound + grid) / step)
@@ -319,15 +321,10 @@ def bayes_factor(t: float, of_groups: Sequence[int], scale: float = sqrt(0.5)) -
     """Return the Bayes factor of an effect over none, from a t statistic.
 
     The effect size has a Cauchy prior of this scale under the alternative (Rouder, Speckman, Sun,
-    Morey and Iverson 2009): the integral over g of a normal prior with variance g scale^2, by the
-    midpoint rule on log g. The statistic of one group has n - 1 degrees of freedom. That of a
-    difference between two groups has n_a + n_b - 2, and n_a n_b / (n_a + n_b) stands where n does.
-    NaN where there is no t statistic.
-
-    Parameters
-    ----------
-    of_groups
-        How many values each of one or two groups has.
+    Morey and Iverson 2009). The factor is the integral over g of a normal prior with variance
+    g scale^2, by the midpoint rule on log g. The statistic of one group has n - 1 degrees of
+    freedom. That of a difference between two groups has n_a + n_b - 2, with n_a n_b / (n_a + n_b)
+    in place of n. NaN without a t statistic.
     """
     freedom = float(sum(of_groups) - len(of_groups))
     if not np.isfinite(t) or freedom < 1 or min(of_groups) < 1:
