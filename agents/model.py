@@ -312,8 +312,9 @@ class Model(metaclass=ABCMeta):  # tells mypy that models are hashable
             )
         if environment.past == "none" and cls.remembers:
             raise ValueError(
-                f"{cls.name} goes by earlier trials; those of {environment.name} stand alone, "
-                "untold by later ones. Choose a model that does without, such as random_responder."
+                f"{cls.name} needs earlier trials; trials of {environment.name} stand alone, and "
+                "later ones do not show them. Choose a model without memory, such as "
+                "random_responder."
             )
         if cls.given != environment.given:
             raise ValueError(
@@ -343,8 +344,8 @@ class Model(metaclass=ABCMeta):  # tells mypy that models are hashable
         hang = [name for name in fields.dependent if name not in fields.hidden]
         if "reward" in cls.columns and hang and not set(hang) & set(cls.columns):
             raise ValueError(
-                f"{cls.name} goes by rewards alone; those of {environment.name} hang on "
-                f"{hang[0]!r} as well, which it does not look at. Choose another model."
+                f"{cls.name} goes by rewards alone; those of {environment.name} depend on "
+                f"{hang[0]!r} as well, which it does not read. Choose another model."
             )
 
     @classmethod

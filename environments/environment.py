@@ -309,7 +309,7 @@ class Environment(ABC):
             If the experiment, or the experiment with these settings, cannot be shown to people.
         """
         raise ValueError(
-            f"{self.name} says nowhere what people are shown, so that no page can be made of it. "
+            f"{self.name} does not say what people are shown, so no page can be made of it. "
             "Write its screen, or make it a Retelling, which has one."
         )
 
@@ -324,8 +324,8 @@ class Environment(ABC):
 
     def _without_words(self) -> ValueError:
         return ValueError(
-            f"{self.name} has no words, so that models which read and answer cannot sit in it, and "
-            f"no text can be made of it. Write its {', '.join(_WORDS)}."
+            f"{self.name} has no words, so language models cannot take part in it, and no text "
+            f"can be made of it. Write its {', '.join(_WORDS)}."
         )
 
     def truth(self, observation: Observation) -> NDArray[np.float64] | None:

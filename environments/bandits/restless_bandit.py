@@ -328,8 +328,8 @@ def correctness(trials: Trials, *, after: bool = False) -> NDArray[np.float64]:
     for name in ("mean_0", "mean_1"):
         if name not in frame:
             raise ValueError(
-                "Whether a choice of restless_bandit was right hangs on the machines' means in "
-                f"force, mean_0 and mean_1; the trials have no {name!r}. "
+                "Whether a choice of restless_bandit was right depends on the machines' means at "
+                f"that time, mean_0 and mean_1; the trials have no {name!r}. "
                 f"Map one with --columns {name}=YOUR_NAME."
             )
     action = trials.numbers("action")

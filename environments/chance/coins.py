@@ -56,7 +56,7 @@ class Coins(BrokenOff):
     recorded: ClassVar = {"n_coins": "coins", "faces": "face", "weights": "weight", "kinds": "kind"}
     scenario = 2
     digits = (1, 1, 4, 1, 1)
-    n_actions = 3  # and 4 where there are 3 coins
+    n_actions = 3  # one more than there are coins
 
     n_coins: int = setting(2, OneOf(SIZES), "2 or 3.")
     faces: tuple[Face, ...] = setting(FACES, SomeOf(FACES), "Which faces are counted.")

@@ -62,7 +62,7 @@ class LinkedCoins(BrokenOff):
     scenario = 6
     digits = (1, 1, 2, 3, 1, 1, 1)
     least: ClassVar[Mapping[str, int]] = {"correlation": -100}
-    n_actions = 4  # and in general one more than there are coins
+    n_actions = 4  # one more than there are coins
 
     n_coins: int = setting(3, OneOf(SIZES), "2 to 4.")
     faces: tuple[Face, ...] = setting(FACES, SomeOf(FACES), "Which faces are counted.")

@@ -104,7 +104,7 @@ class StatedQuestions(Questions):
             if seen is not None:
                 return [], {"trial": number - 1, **seen}
         raise ValueError(
-            f"The prompt is none of {self!r}. Use the settings and templates it was made with."
+            f"The prompt is not one of {self!r}. Use the settings and templates it was made with."
         )
 
     @cached_property

@@ -207,7 +207,7 @@ def load_templates(file: str | Path | None, shipped: Path) -> dict[str, Template
             shown = ", ".join(f"{{{word}}}" for word in sorted(names)) or "no placeholders"
             what = f"lacks {{{lacks[0]}}}" if lacks else f"has {{{strange[0]}}}"
             raise ValueError(
-                f"Other words tell the same: the template {name!r} uses {shown}; {path.name} "
+                f"Other wordings say the same: the template {name!r} uses {shown}; {path.name} "
                 f"{what}. Copy the shipped file and change its sentences."
             )
     return templates

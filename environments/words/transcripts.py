@@ -270,7 +270,7 @@ def load_recordings(folder: str, shortest: float, longest: float) -> Recordings:
     recordings = Recordings(read, max(shortest, _SHORTEST), longest)
     if not len(recordings.excerpts[0]):
         raise ValueError(
-            f"Excerpts are wanted that last {shortest:g} to {longest:g} s; the "
+            f"Excerpts must last {shortest:g} to {longest:g} s; the "
             f"{len(read)} transcripts in {folder} have none. Add longer ones, or set ranges."
         )
     return recordings

@@ -352,8 +352,8 @@ class RevealedBeliefs:
             name = context_name(environment.factors, values)
             if name not in known:
                 raise ValueError(
-                    f"Trials are of the grid of {environment!r}; {name} is no context of it. Use "
-                    "the settings of the experiment that they are of."
+                    f"Trials must be of the grid of {environment!r}; {name} is not a context "
+                    "of it. Use the settings of the experiment that they are of."
                 )
             action = pd.to_numeric(group["action"], errors="coerce").to_numpy(dtype=float)
             answer = action[np.isfinite(action) & (action >= 0)].astype(np.int64)

@@ -339,7 +339,7 @@ def _pool(cell, state, weight, m, size, ones, height, level):  # type: ignore[no
             continue
         last += 1
         rows, positive = size[v], ones[v]
-        # size and ones are overwritten from the front, always before position v
+        # The arrays size and ones are overwritten from the front, always before position v.
         while last > 0 and ones[last - 1] * rows >= positive * size[last - 1]:
             rows += size[last - 1]
             positive += ones[last - 1]

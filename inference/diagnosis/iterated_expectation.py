@@ -77,7 +77,7 @@ def iterated_expectation(
     how = elicitation or data.part_elicitations[0]
     if how not in data.part_elicitations:
         raise ValueError(
-            f"Answers were wanted as {' and '.join(data.part_elicitations)}; got "
+            f"Answers were elicited as {' and '.join(data.part_elicitations)}; got "
             f"{elicitation!r}. Choose one of these, or None."
         )
     stem = PART_COLUMNS[how]

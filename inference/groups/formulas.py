@@ -220,7 +220,7 @@ def read_formulas(formula: str | Sequence[str], parameters: Parameters) -> tuple
         pieces = [piece.strip() for piece in _summands(what)]
         if any(piece in ("0", "-1") for piece in pieces) or not group.strip() or "" in pieces:
             raise ValueError(
-                "Every subject has a deviation in each parameter, and in what stands before the "
+                "Every subject deviates in each parameter, and in each column that is before the "
                 f"bar; got {inner!r} in {text!r}. Write (drug | subject), or (drug || subject) for "
                 "deviations that do not go together."
             )
@@ -286,7 +286,7 @@ def _check_group(term: Term, unit: Sequence[str]) -> None:
     whole = ":".join(unit)
     if term.own is not None and term.group not in (OWN, whole):
         raise ValueError(
-            f"Behind the bar stands the unit that deviates, {whole}; got {term.group!r} in "
+            f"The unit that deviates, {whole}, stands after the bar; got {term.group!r} in "
             f"{term.text!r}. Name it there, or let its levels deviate (--crossed {term.group})."
         )
 

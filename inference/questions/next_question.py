@@ -96,8 +96,9 @@ class ChosenQuestions:
         if self.model.remembers:
             able = [name for name, other in AGENTS.items() if _tells(other, environment)]
             raise ValueError(
-                f"Questions are chosen one by one for a model whose answers do not hang on earlier "
-                f"ones; those of {self.model.name} do. Choose one of {', '.join(able) or 'none'}."
+                f"Questions are chosen one by one for a model whose answers do not depend on "
+                f"earlier ones; those of {self.model.name} do. Choose one of "
+                f"{', '.join(able) or 'none'}."
             )
         if not len(Unknowns.of(self.model, self.fixed).parameters):
             raise ValueError(
