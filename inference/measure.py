@@ -303,6 +303,11 @@ class SubjectMeasure(Measure):
         """
         return sessions_of(trials)
 
+    def weights(self, trials: Trials) -> Array:
+        """Say how much each trial weighs in a subject's value, [rows]: 1 if it was answered."""
+        answered = trials.frame["outcome"].isin(ANSWERED).to_numpy()
+        return np.asarray(answered & self.reads(trials), dtype=float)
+
     def of_each(self, trials: Trials) -> list[Estimate]:
         """Return each subject's value with its interval over blocks."""
         subject, names = pd.factorize(trials.frame["subject"])
@@ -329,7 +334,8 @@ class SubjectMeasure(Measure):
             group = np.where(block < 0, -1, of_block[block])
             frames = [trials.frame[group != k].assign(subject=str(k)) for k in range(groups)]
             without = self.values(Trials(pd.concat(frames, ignore_index=True)))
-            error, freedom = jackknife(without.value)
+            sizes = np.bincount(group[group >= 0], self.weights(trials)[group >= 0], groups)
+            error, freedom = jackknife(float(value.value[0]), without.value, sizes)
         tests = interval_tests(
             value.value, np.array([error]), np.array([freedom]), np.array([n]), self.null,
             bounds=self.bounds_of(value.value),

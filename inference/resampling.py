@@ -23,17 +23,31 @@ def times_drawn(n: int, rounds: int, seed: int, stream: int) -> NDArray[np.int64
     return np.asarray(drawn, dtype=np.int64)
 
 
-def jackknife(without: Array) -> tuple[float, float]:
-    """Return error and degrees of freedom from values [G] without each of G groups (Tukey 1958).
+def jackknife(whole: float, without: Array, sizes: Array) -> tuple[float, float]:
+    """Return error and degrees of freedom of a value by leaving out one of G groups in turn.
 
-    Only known values count; NaN if there are fewer than two.
+    Groups weigh by their sizes (Busing, Meijer and van der Leeden 1999, delete-m_j). With shares
+    w_j = m_j / n the pseudo-value of a group is t / w_j - (1 / w_j - 1) t_j, and the variance is
+    the mean of w_j / (1 - w_j) times its squared distance from the weighted mean of all. The
+    degrees of freedom are Satterthwaite's (1946), where a group's variance is inverse to its size:
+    G - 1 of equal groups (Tukey 1958), fewer of unequal ones. Groups without which there is no
+    value are left out; NaN below two groups.
+
+    Parameters
+    ----------
+    whole : the value t of all groups
+    without : the value t_j without each group, [G]
+    sizes : how much each group weighs in the value, in any unit, [G]
     """
-    known = without[np.isfinite(without)]
-    if len(known) < 2:
+    known = np.isfinite(without) & (sizes > 0)
+    if known.sum() < 2:
         return np.nan, np.nan
-    # This is the standard error of the mean of the pseudo-values.
-    error = (len(without) - 1) * known.std(ddof=1) / np.sqrt(len(known))
-    return float(error), len(known) - 1.0
+    share = sizes[known] / sizes.sum()
+    odds = share / (1.0 - share)
+    values = whole / share - without[known] / odds
+    center = float(share @ values) / float(share.sum())
+    error = float(np.sqrt(np.mean(odds * (values - center) ** 2)))
+    return error, len(share) ** 2 / float(len(share) + odds.sum() ** 2 - (odds**2).sum())
 
 
 def percentile_ends(

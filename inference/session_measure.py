@@ -196,3 +196,8 @@ class SessionMeasure(SimulatedMeasure):
         subject, names = pd.factorize(frame["subject"])
         whose = subject[np.unique(session, return_index=True)[1]]
         return Values.means(whose, self.by_session(rows), len(names), self.reason)
+
+    def weights(self, trials: Trials) -> Array:
+        """Let every session weigh the same, however long it is."""
+        session = sessions_of(trials)
+        return np.asarray(1.0 / np.bincount(session)[session])

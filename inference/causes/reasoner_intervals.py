@@ -135,7 +135,9 @@ def reasoner_intervals(
 
 def _error(without: Array) -> float:
     """Return the jackknife's error; NaN if some remainder has no value."""
-    return jackknife(without)[0] if np.isfinite(without).all() else float("nan")
+    if not np.isfinite(without).all():
+        return float("nan")
+    return jackknife(0.0, without, np.ones(len(without)))[0]  # of equal blocks any whole will do
 
 
 def _without(
