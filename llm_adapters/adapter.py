@@ -189,13 +189,16 @@ class Failed(Exception):  # noqa: N818 - it says what has happened to a call
         "stop" if no call will.
     kind
         What failures of the same sort have in common: "server 503", "prompt 400", "connection",
-        "unreadable", "key", "credit", "model", "setting". "often" is of calls that come too often.
+        "unreadable", "key", "credit", "model", "setting", "region", "quota" (of a day), "refused"
+        (by moderation). "often" is of calls that come too often.
     charged
         Whether the call was paid for: False if surely not, None if it may have been.
     wait
         Seconds that the provider asks to wait; None if it does not.
     raw
         What came, if anything did, without any key.
+    setting
+        The setting that a server does not take, as it names it; "" if it names none.
     """
 
     def __init__(
@@ -207,6 +210,7 @@ class Failed(Exception):  # noqa: N818 - it says what has happened to a call
         charged: bool | None = None,
         wait: float | None = None,
         raw: bytes = b"",
+        setting: str = "",
     ) -> None:
         super().__init__(whole_characters(message))
         self.then = then
@@ -214,6 +218,7 @@ class Failed(Exception):  # noqa: N818 - it says what has happened to a call
         self.charged = charged
         self.wait = wait
         self.raw = raw
+        self.setting = setting
 
 
 def refused(message: str) -> Failed:

@@ -103,6 +103,11 @@ class Participant:
         return self.name or named(self.llm.partition(":")[2], **self.sampling)
 
     @property
+    def own_name(self) -> str:
+        """What it is called, if that is not its model's name; else empty."""
+        return self.called if self.sampling or self.name else ""
+
+    @property
     def text(self) -> str:
         """Return how it is typed."""
         more = {**self.sampling, "price": self.price, "name": self.name}

@@ -136,6 +136,10 @@ def _error(call: Call) -> tuple[int, str]:
     return status, {400: "invalid_request_error", 429: "rate_limit_error"}.get(status, "api_error")
 
 
+def _words(call: Call) -> str:
+    return "Unsupported parameter: 'seed'." if call.fault == "400_seed" else "no"
+
+
 class _BatchHandler(Handler):
     @property
     def _provider(self) -> BatchServer:
@@ -281,7 +285,7 @@ def _openai_batch(provider: BatchServer, batch: Made, over: bool) -> dict[str, A
             body = provider.reply(call)
         else:
             status, kind = _error(call)
-            body = {"error": {"message": "no", "type": kind}}
+            body = {"error": {"message": _words(call), "type": kind}}
         answer = {"status_code": status, "request_id": f"q-{key}", "body": body}
         (results if status == 200 else errors).append({**line, "response": answer})
     content["status"] = "expired" if batch.fate == "expired" else "completed"
@@ -340,8 +344,9 @@ def _google_batch(provider: BatchServer, batch: Made, over: bool) -> dict[str, A
             if call.charged:
                 lines.append({"key": key, "response": provider.reply(call)})
             else:
-                code = 3 if call.fault == "400" else 13
-                lines.append({"key": key, "error": {"code": code, "message": "no"}})
+                code = 3 if call.fault.startswith("400") else 13
+                error = {"code": code, "message": _words(call)}
+                lines.append({"key": key, "error": error})
         provider.files[f"{batch.id}-results"] = _jsonl(lines)
         about["state"] = "BATCH_STATE_SUCCEEDED"
         about["output"] = {"responsesFile": f"files/{batch.id}-results"}

@@ -33,8 +33,10 @@ FAULTS: dict[str, bool] = {
     "ok": True,
     # refused by the provider
     "400": False,
+    "400_seed": False,  # for there is a seed
     "401": False,
     "403": False,
+    "403_flagged": False,  # by moderation
     "404": False,
     "413": False,
     "429": False,
@@ -376,6 +378,10 @@ class Handler(BaseHTTPRequestHandler):
         kind = f"error_{status}"
         if call.fault == "no_credit":
             said, kind = "Your credit balance is too low.", "insufficient_quota"
+        elif call.fault == "400_seed":
+            said = "Unsupported parameter: 'seed' is not supported with this model."
+        elif call.fault == "403_flagged":
+            said = "Your input was flagged."
         extra = {"location": "/elsewhere"} if status == 302 else {}
         if call.fault == "429_seconds":
             extra["retry-after"] = f"{provider.retry_after:g}"

@@ -40,7 +40,7 @@ class Replay(InProcess):
                     (session, turn, _), question = attempt.key, attempt.request
                     replies.setdefault((session, question), {})[turn, attempt.slot] = attempt.reply
         self._replies = {question: cycle(every.values()) for question, every in replies.items()}
-        self.model: str = self._kept["model"]
+        self.model = str(self._kept.get("participant") or self._kept["model"])
 
     async def complete(self, prompt: Prompt, *, settings: Sampling) -> Reply:
         """Answer as recorded; `Failed` if the session has not this question, or no answer to it."""

@@ -8,12 +8,14 @@ import json
 import math
 import os
 import re
+import ssl
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
+from urllib.request import getproxies_environment, proxy_bypass_environment
 
 import httpx2
 
@@ -31,19 +33,55 @@ from knownminds.llm_adapters.masking import masked, spellings_of
 MOST_BYTES = 2**23  # of the body of an answer: 4,096 tokens with 20 alternatives each have half
 _CONNECTIONS = 1_000
 # No byte of the call has left when the HTTP client raises these.
-_BEFORE_SENDING = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+_BEFORE_SENDING = (
+    httpx2.ConnectError,
+    httpx2.ConnectTimeout,
+    httpx2.PoolTimeout,
+    httpx2.ProxyError,
+)
 _NO_CREDIT = re.compile(
     rb"insufficient_quota|billing_error|billing_hard_limit|credit balance is too low", re.IGNORECASE
 )
 # What a server names as what it does not take, if that is the question and no setting.
 _OF_THE_PROMPT = ("messages", "input", "prompt", "contents")
+# A setting as servers name it in a sentence: in quotes, or beside a word for "not taken".
+_NAMED = re.compile(
+    r"['\"`](seed|temperature|top_p|max_tokens|max_completion_tokens|reasoning_effort|verbosity|"
+    r"top_logprobs|logprobs|thinking)['\"`]|(?:param\w*|argument|field|name)\W{1,3}(seed)\b"
+    r"|\b(seed)\b\W+(?:is|are|was)? ?(?:not|un|invalid)",
+    re.IGNORECASE,
+)
+_MODERATED = re.compile(
+    r"\bflagged\b|requires moderation|content.?(?:filter|policy|management)|usage.?polic|"
+    r"invalid_prompt|moderation_blocked|safety (?:reasons|system)",
+    re.IGNORECASE,
+)
+_ELSEWHERE = re.compile(
+    r"unsupported_country|(?:country|region|territory|location)\b.*\bnot (?:supported|available)",
+    re.IGNORECASE,
+)
+_NO_ACCESS = re.compile(r"model_not_found|not have access to (?:the )?model", re.IGNORECASE)
+_OF_A_DAY = re.compile(
+    r"per.?day|\b[RT]PD\b|daily (?:limit|quota)|(?:limit|quota) (?:per|for the|of the) day",
+    re.IGNORECASE,
+)
+# Words that stand for a status where a server answers 200 with an error inside.
+_STATUS_OF = {
+    "rate_limit": 429, "exhausted": 429, "too_many": 429, "quota": 402, "credit": 402,
+    "billing": 402, "overload": 503,
+    "unavailable": 503, "timeout": 408, "server_error": 500, "internal": 500, "api_error": 500,
+    "auth": 401, "api_key": 401, "permission": 403, "moderation": 403, "content": 403,
+    "not_found": 404, "invalid": 400,
+}  # fmt: skip
 
 
 class Http:
     """A model behind an address.
 
-    Calls are made once. Proxies of the shell's environment and redirects are not followed. The
-    key is read when a call leaves, and is in no object and in no frame of a traceback.
+    Calls are made once, and redirects are not followed. The key is read when a call leaves, and is
+    in no object and in no frame of a traceback. Calls to https:// addresses go through the proxy in
+    `HTTPS_PROXY` unless `NO_PROXY` names the host; it sees the host and no key. Others go through
+    none, which would read the key. `SSL_CERT_FILE` names the authorities that are trusted.
 
     A subclass says what it is: `provider`, its `address` and the `variable` of its key, `path`,
     where questions go behind the address, the settings that it `heeds`, `header` and `form` of
@@ -93,7 +131,7 @@ class Http:
         timeout: float = 120.0,
         transport: httpx2.AsyncBaseTransport | None = None,
     ):
-        base_url = base_url or self.address
+        base_url = (base_url or self.address).rstrip("/")
         address = urlsplit(base_url)
         if address.scheme not in ("http", "https") or not address.hostname:
             raise ValueError(f"A base_url begins with http:// or https://; got {base_url!r}.")
@@ -115,6 +153,8 @@ class Http:
             limits=httpx2.Limits(max_connections=_CONNECTIONS),
             headers=self.headers,
             trust_env=False,
+            verify=True if transport else _trusted(),
+            proxy=None if transport else _proxy_for(address.scheme, address.hostname),
             event_hooks={"request": [self._sign]},
             transport=transport,
         )
@@ -145,7 +185,11 @@ class Http:
         """Read a body, now or long after it came; `Failed` if it holds no reply."""
         most = settings.top_log_probabilities
         try:
-            reply = self.answer(json_object(body), body, most is not None)
+            content = json_object(body)
+            error = content.get("error")
+            if error and not any(content.get(name) for name in ("choices", "candidates")):
+                raise self._passed_on(error, body)
+            reply = self.answer(content, body, most is not None)
         except (ValueError, LookupError, TypeError, AttributeError):
             failure = self.unreadable(self.rule, body)
         else:
@@ -204,12 +248,7 @@ class Http:
                 f"An answer has at most {most:,} bytes; {self} sent more.", "skip", "unreadable"
             )
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            failure = Failed(
-                f"{self} cannot be reached: {type(error).__name__}.",
-                "retry",
-                "connection",
-                charged=False if isinstance(error, _BEFORE_SENDING) else None,
-            )
+            failure = self._not_reached(error)
         # Outside of the handlers, for the client's error holds the request and with it the key.
         raise failure
 
@@ -219,10 +258,14 @@ class Http:
         Only what a server refuses is surely not charged. A 5xx may come from a gateway, after the
         model behind it has answered.
         """
-        said, param = _complaint(body)
+        said, about, param = _complaint(body)
+        if status < 500 and status != 401 and (refusal := self._refusal(status, said, about, body)):
+            return refusal
         if status in (401, 403) or (status == 400 and b"API_KEY_INVALID" in body):
-            # What a server says about a key may hold parts of it, so it is dropped.
-            message = f"{self} does not accept the key in {self.key_variable} ({status})."
+            # What a server says about a key may hold parts of it, so the body is dropped.
+            more = f" {self._without_key(said)}" if status == 403 else ""
+            key = f"the key in {self.key_variable}" if self.key_variable else "calls without a key"
+            message = f"{self} does not accept {key} ({status}).{more}"
             return Failed(message, "stop", "key", charged=False)
         if status == 402 or (400 <= status < 500 and _NO_CREDIT.search(body)):
             message = f"The account for {self} has no credit left ({status})."
@@ -231,6 +274,12 @@ class Http:
             message = f"{self} is not there ({status}). Check the model and base_url."
             return Failed(message, "stop", "model", charged=False, raw=body)
         wait = _wait(headers or {}, body)
+        if status == 429 and _OF_A_DAY.search(f"{about} {body.decode(errors='replace')}"):
+            message = (
+                f"The quota of a day is used up at {self} (429): {said} Go on when there is a new "
+                "one."
+            )
+            return Failed(message, "retry", "quota", charged=False, raw=body)
         if status == 429:
             message = f"{self} is called too often (429)."
             return Failed(message, "retry", "often", charged=False, wait=wait, raw=body)
@@ -250,13 +299,75 @@ class Http:
             )
             return Failed(message, "stop", "redirect", charged=False, raw=body)
         if param and not param.startswith(_OF_THE_PROMPT):
+            way = "Say --no-seed" if param == "seed" else f"Leave {param} out"
             message = (
-                f"{self} does not heed {param} ({status}): {said} Leave {param} out, or choose "
-                "another model."
+                f"{self} does not heed {param} ({status}): {said} {way}, or choose another model."
             )
-            return Failed(message, "stop", "setting", charged=False, raw=body)
+            return Failed(message, "stop", "setting", charged=False, raw=body, setting=param)
         message = f"{self} does not take the prompt ({status}): {said}"
         return Failed(message, "skip", f"prompt {status}", charged=False, raw=body)
+
+    def _refusal(self, status: int, said: str, about: str, body: bytes) -> Failed | None:
+        """Return what a refusal means whose reason is neither key nor setting; None of others."""
+        told = f"{about} {said}"
+        if _ELSEWHERE.search(told):
+            message = (
+                f"{self} does not serve the place that this call comes from ({status}): {said}"
+            )
+            return Failed(message, "stop", "region", charged=False, raw=body)
+        if _MODERATED.search(told) or (status == 403 and b'"flagged_input"' in body):
+            message = f"Moderation at {self} refuses the prompt ({status}): {said}"
+            return Failed(message, "skip", "refused", charged=False, raw=body)
+        if status == 403 and _NO_ACCESS.search(told):
+            message = f"The key has no access to {self.model} ({status}): {said}"
+            return Failed(message, "stop", "model", charged=False, raw=body)
+        if status == 403 and body.lstrip()[:1] == b"<":
+            message = (
+                f"A wall before {self} turns programs away ({status}): it answers with a page. Ask "
+                "from another network, or set base_url to the interface."
+            )
+            return Failed(message, "stop", "wall", charged=False, raw=body)
+        return None
+
+    def _without_key(self, said: str) -> str:
+        """Return a server's words without the key and parts of it."""
+        key = os.environ.get(self.key_variable, "").strip() if self.key_variable else ""
+        parts = rf"{re.escape(key[:6])}\S*|" if key else ""
+        return re.sub(rf"{parts}\S*\*\*\S*", "[key]", said)
+
+    def _not_reached(self, error: Exception) -> Failed:
+        """Return what it means that the HTTP client got no answer."""
+        unpaid = False if isinstance(error, _BEFORE_SENDING) else None
+        cause: BaseException | None = error
+        while cause is not None:
+            if isinstance(cause, ssl.SSLCertVerificationError):
+                message = (
+                    f"The certificate of {self._host} is not trusted ({cause.verify_message}). If "
+                    "your network has an authority of its own, name its file in SSL_CERT_FILE."
+                )
+                return Failed(message, "stop", "certificate", charged=False)
+            cause = cause.__cause__ or cause.__context__
+        through = (
+            " through the proxy of HTTPS_PROXY" if isinstance(error, httpx2.ProxyError) else ""
+        )
+        message = f"{self} cannot be reached{through}: {type(error).__name__}."
+        return Failed(message, "retry", "connection", charged=unpaid)
+
+    def _passed_on(self, error: Any, body: bytes) -> Failed:
+        """Return what an error means that came with status 200, as OpenRouter passes them on."""
+        told = error if isinstance(error, dict) else {}
+        words = " ".join(str(told.get(name) or "") for name in ("code", "type", "status"))
+        number = re.search(r"\b[45]\d\d\b", words)
+        status = int(number[0]) if number else 0
+        for word, meant in _STATUS_OF.items():
+            if not status and word in words.lower():
+                status = meant
+        if not status:
+            return self.unreadable(self.rule, body)
+        failure = self.failed(status, body)
+        if failure.kind != "refused":
+            failure.charged = None  # the failure came behind an answer that had begun
+        return failure
 
     def unreadable(self, rule: str, body: bytes) -> Failed:
         """Return what a body means that breaks a rule."""
@@ -390,25 +501,70 @@ def likely_tokens(
     )
 
 
-def _complaint(body: bytes) -> tuple[str, str]:
-    """Return what a server says about an error, 200 characters of it, and what it is about."""
+def _trusted() -> ssl.SSLContext:
+    """Return whose certificates are trusted: those that SSL_CERT_FILE names, or the system's."""
+    try:
+        return httpx2.create_ssl_context()
+    except (OSError, ssl.SSLError) as error:
+        raise ValueError(
+            f"SSL_CERT_FILE names a file of certificates in PEM; got "
+            f"{os.environ.get('SSL_CERT_FILE')!r}: {error}."
+        ) from None
+
+
+def _proxy_for(scheme: str, host: str) -> str | None:
+    """Return the proxy of the shell's environment for an address; None for none."""
+    if scheme != "https" or proxy_bypass_environment(host):
+        return None
+    proxies = getproxies_environment()
+    proxy = proxies.get("https") or proxies.get("all")
+    if proxy and urlsplit(proxy).scheme not in ("http", "https"):
+        raise ValueError("HTTPS_PROXY is an address with http:// or https://; got another one.")
+    return proxy
+
+
+def _complaint(body: bytes) -> tuple[str, str, str]:
+    """Return what a server says about an error, how it calls it, and which setting it names.
+
+    The words have 200 characters at most. Errors come as an object, in a list (Google), or with a
+    list of what is wrong with each field (422).
+    """
     try:
         content = json.loads(body)
     except (ValueError, RecursionError):
-        return body[:200].decode(errors="replace"), ""
-    error = content.get("error", content) if isinstance(content, dict) else content
+        return body[:200].decode(errors="replace"), "", ""
+    content = content[0] if isinstance(content, list) and content else content
+    error = (content.get("error") or content) if isinstance(content, dict) else content
     if not isinstance(error, dict):
-        return str(error)[:200], ""
-    said = error.get("message", error.get("detail")) or body.decode(errors="replace")
-    return str(said)[:200], str(error.get("param") or "")
+        return str(error)[:200], "", ""
+    said = error.get("message") or error.get("detail") or body.decode(errors="replace")
+    fields = said.get("detail", []) if isinstance(said, dict) else said
+    param = str(error.get("param") or "")
+    if isinstance(fields, list):
+        known = [one for one in fields if isinstance(one, dict) and one.get("loc")]
+        places = ["/".join(map(str, one["loc"])) for one in known]
+        said = "; ".join(f"{at}: {one.get('msg')}" for at, one in zip(places, known, strict=True))
+        names = [place.removeprefix("body/") for place in places]
+        # What cannot be left out is named before a seed, which can.
+        param = param or next((name for name in names if name != "seed"), "".join(names[:1]))
+    raw = (
+        (error.get("metadata") or {}).get("raw") if isinstance(error.get("metadata"), dict) else ""
+    )
+    said = f"{said} {raw}" if raw else str(said)
+    if not param and (named := _NAMED.search(said)):
+        param = next(filter(None, named.groups())).lower()
+    about = " ".join(str(error.get(name) or "") for name in ("code", "type", "status"))
+    sentence = " ".join(said.split())[:200]
+    return sentence if sentence[-1:] in ".!?" else f"{sentence}.", about, param
 
 
 def _wait(headers: Mapping[str, str], body: bytes) -> float | None:
     """Return the seconds that a server asks to wait, from its header or, as Google, its body."""
     delay = re.search(rb'"retryDelay"\s*:\s*"([0-9.]+)s"', body)
+    after = headers.get("retry-after", "")
     for text, scale in (
         (headers.get("retry-after-ms"), 1e-3),
-        (headers.get("retry-after"), 1.0),
+        (after.removesuffix("s"), 1.0),
         (delay[1].decode() if delay else None, 1.0),
     ):
         try:
@@ -417,10 +573,17 @@ def _wait(headers: Mapping[str, str], body: bytes) -> float | None:
             continue
         if math.isfinite(seconds):
             return max(0.0, seconds)
+    until, now = (_moment(text) for text in (after, headers.get("date", "")))
+    if until is None:
+        return None
+    # By the server's clock, which may be another than ours.
+    return max(0.0, (until - (now or datetime.now(UTC))).total_seconds())
+
+
+def _moment(text: str) -> datetime | None:
+    """Read the date of a header; None if it is none."""
     try:
-        until = parsedate_to_datetime(headers.get("retry-after", ""))
+        moment = parsedate_to_datetime(text)
     except ValueError:
         return None
-    if until.tzinfo is None:
-        until = until.replace(tzinfo=UTC)
-    return max(0.0, (until - datetime.now(UTC)).total_seconds())
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

@@ -8,7 +8,6 @@ from urllib.parse import urlsplit
 
 from knownminds.environments import Prompt
 from knownminds.llm_adapters.adapter import (
-    Failed,
     Reply,
     Sampling,
     Usage,
@@ -86,7 +85,7 @@ class OpenAI(Http):
         its_limit = (urlsplit(base_url or host.base_url).hostname or "").endswith(_AT_HOME)
         self.limit_name = limit_name or (host.limit if its_limit else "max_tokens")
         # What a server takes that the user names, the user knows; pictures are to be declared.
-        at_home = base_url in (None, host.base_url)
+        at_home = (base_url or host.base_url).rstrip("/") == host.base_url
         self.heeds = host.heeds if at_home else _ALL - {"images"}
         super().__init__(model, base_url=base_url, **options)
 
@@ -104,9 +103,6 @@ class OpenAI(Http):
 
     def answer(self, content: dict[str, Any], body: bytes, likely: bool) -> Reply:
         """Return the reply in a body."""
-        error = content.get("error")
-        if error and not content.get("choices"):  # OpenRouter's way to pass on a failure
-            raise self._passed_on(error, body)
         choice = content["choices"][0]
         if choice.get("error"):
             raise self._passed_on(choice["error"], body)
@@ -123,14 +119,6 @@ class OpenAI(Http):
             str(content.get("model") or ""),
             log_probabilities=likely_tokens(rows) if likely else None,
         )
-
-    def _passed_on(self, error: Any, body: bytes) -> Failed:
-        status = error.get("code") if isinstance(error, dict) else None
-        if type(status) is not int or not 400 <= status < 600:
-            return self.unreadable(self.rule, body)
-        failure = self.failed(status, body)
-        failure.charged = None  # the failure came behind an answer that had begun
-        return failure
 
 
 def _picture(data: str) -> dict[str, Any]:

@@ -218,7 +218,7 @@ class Rounds:
     async def _submit(self, batch: Batch) -> None:
         """Submit a batch once."""
         requests = {
-            name: self.adapter.request(*self.ledger.request(attempt.request))
+            name: self.runner.body_of(*self.ledger.request(attempt.request))
             for name, attempt in self._requests[batch.name].items()
         }
         batch.tried = time.time()

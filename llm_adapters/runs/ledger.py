@@ -43,7 +43,7 @@ from knownminds.llm_adapters.masking import masked
 from .admission import Spending
 from .prices import Price, Spent, in_batches, most_spent, read_price, used_spent, write_price
 
-FORMAT = 6
+FORMAT = 7
 FILE = "ledger.sqlite"
 LOCK = "ledger.lock"
 OPEN = ("intended", "submitted")  # states of a batch whose results were not read
@@ -59,7 +59,7 @@ CREATE TABLE attempt (
     cell TEXT NOT NULL, session INTEGER NOT NULL, turn INTEGER NOT NULL, number INTEGER NOT NULL,
     slot INTEGER NOT NULL, request TEXT NOT NULL REFERENCES request(hash),
     state TEXT NOT NULL CHECK (
-        state IN ('inflight', 'ok', 'error_unpaid', 'error_maybe_paid', 'unknown')),
+        state IN ('inflight', 'ok', 'error_unpaid', 'error_maybe_paid', 'refused', 'unknown')),
     began REAL NOT NULL, ended REAL, most_sent INTEGER NOT NULL, most_received INTEGER NOT NULL,
     body BLOB, reply TEXT, note TEXT, final INTEGER NOT NULL DEFAULT 0, batch TEXT,
     PRIMARY KEY (cell, session, turn, number))
@@ -89,7 +89,8 @@ class Attempt:
     key : session, turn, and number of the attempt, from 0 on
     slot : how often the question was put again before, because an answer was malformed
     request : hash of the request
-    state : "inflight", "ok", "error_unpaid", "error_maybe_paid", or "unknown" after a kill
+    state : "inflight", "ok", "error_unpaid", "error_maybe_paid", "refused" (by moderation, not
+        paid), or "unknown" after a kill
     most_sent, most_received : the tokens that it can use at most
     note : why there is no answer
     final : whether no further request is sent for the question, without an answer
@@ -115,7 +116,7 @@ class Attempt:
     def used(self, price: Price | None) -> Spent:
         """Return what it has used at most; what the provider does not say counts in full."""
         price = in_batches(price) if self.batch and price else price
-        if self.state == "error_unpaid":
+        if self.state in ("error_unpaid", "refused"):
             return Spent(1)
         if self.reply is None:
             return most_spent(price, self.most_sent, self.most_received)
@@ -522,6 +523,11 @@ class Ledger:
         return {int(name): content for name, content in self._facts("look/").items()}
 
     @property
+    def left_out(self) -> str:
+        """What a server said of the sampling seed, which is sent no more; empty if it is."""
+        return str(self._facts("left_out").get("", ""))
+
+    @property
     def batches(self) -> list[Batch]:
         """All batches, in the order in which they began."""
         batches = [Batch(**content) for content in self._facts("batch/").values()]
@@ -662,7 +668,8 @@ class Ledger:
 
     def failed(self, attempt: Attempt, error: Failed, *, final: bool) -> None:
         """Write down that a request brought no answer, and whether the question is given up."""
-        attempt.state = "error_unpaid" if error.charged is False else "error_maybe_paid"
+        unpaid = "refused" if error.kind == "refused" else "error_unpaid"
+        attempt.state = unpaid if error.charged is False else "error_maybe_paid"
         attempt.note, attempt.final = self._clean(str(error)), final
         attempt.body = masked(error.raw, self._keys) or None
         names = ("state", "note", "final", "body")
@@ -676,6 +683,10 @@ class Ledger:
     def looked(self, sessions: int, result: Mapping[str, Any]) -> None:
         """Write down what a stopping rule shows after so many sessions."""
         self._write(self._set(f"look/{sessions:09}", result))
+
+    def leave_out(self, why: str) -> None:
+        """Write down that the sampling seed is sent no more, and why."""
+        self._write(self._set("left_out", self._clean(why)))
 
     def end(self, reason: str, sessions: Mapping[int, str]) -> None:
         """Write down why this start has ended."""

@@ -56,6 +56,7 @@ class Run(Result):
     price : the price, as it was first known; None if it never was
     configuration : the experiment's settings, sampling, seed
     looks : what a stopping rule shows, look by look; empty where there was none
+    left_out : what the server said of the sampling seed, which was sent no more then; else empty
     """
 
     folder: Path
@@ -72,6 +73,7 @@ class Run(Result):
     price: Price | None
     configuration: Mapping[str, Any]
     looks: tuple[Mapping[str, Any], ...] = ()
+    left_out: str = ""
 
     @property
     def ended(self) -> int:
@@ -203,6 +205,7 @@ class Run(Result):
             "nano_dollars_paid": account.paid if known else None,
             "nano_dollars_at_most": account.paid + account.reserved if known else None,
             "price": str(self.price) if known else None,
+            **({"left_out": self.left_out} if self.left_out else {}),
             **({"looks": [dict(look) for look in self.looks]} if self.looks else {}),
         }
 

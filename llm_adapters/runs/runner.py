@@ -284,8 +284,7 @@ async def run_sessions_in(
     configuration = _configuration(
         adapter, environment, how.settings, seed, address, how.re_ask, how.seeded
     )
-    named = how.participant not in ("", adapter.model)
-    configuration |= {"participant": how.participant} if named else {}
+    configuration |= {"participant": how.participant} if how.participant else {}
     configuration |= {"chosen": chosen.as_dict()} if chosen is not None else {}
     configuration |= {"stop": stop.as_dict()} if stop is not None else {}
     with Ledger.open(
@@ -551,7 +550,8 @@ class _Chair:
             attempts += sum(attempt.state not in ("inflight", "unknown") for attempt in tries)
             if last.reply is None:
                 # A malformed answer is kept if asking again brought none.
-                error = Asked(Answer(Outcome.ERROR, note=last.note), None, attempts)
+                outcome = Outcome.REFUSED if last.state == "refused" else Outcome.ERROR
+                error = Asked(Answer(outcome, note=last.note), None, attempts)
                 return replace(best, attempt=attempts) if best else error
             if self._changed(last.reply):
                 return None
@@ -581,6 +581,7 @@ class _Chair:
         """Say whether a question is put again that had no answer in an earlier start."""
         runner = self.runner
         again = runner.how.retry_errors and last.final and not last.slot and turn not in self.fresh
+        again = again and last.state != "refused"
         alone = runner.environment is None or runner.environment.replies.stand_alone
         return again and (alone or turn > self.answered)
 
@@ -629,9 +630,13 @@ class _Chair:
             attempt.batch = "" if runner.rounds is None else NOT_SENT
             tries.append(attempt)
             every.append(attempt)
-            body = adapter.request(prompt, self.settings)
+            seeded = runner.sends_seed
+            body = runner.body_of(prompt, self.settings)
             if runner.rounds is not None:
                 self.reason = await runner.rounds.ask(attempt, body)
+                again = seeded and not (runner.sends_seed or self.reason or attempt.final)
+                if again and attempt.state == "error_unpaid":
+                    continue
                 return attempt
             self.reason = await gate.enter(self.number, attempt.used(runner.price))
             if self.reason:
@@ -647,7 +652,7 @@ class _Chair:
                 failures["often" if error.kind == "often" else "others"] += 1
                 if error.kind in _OVERLOADED:
                     gate.slow_down(entered, min(error.wait or 0.0, _LONGEST_WAIT))
-                self.ledger.failed(attempt, error, final=self._gives_up(error, failures))
+                self.ledger.failed(attempt, error, final=self._gives_up(error, failures, seeded))
             finally:
                 gate.leave(self.number, most, attempt.used(runner.price))
             if failure is None:
@@ -659,12 +664,18 @@ class _Chair:
             runner.tell()
             await gate.pause(self._pause(failures.total(), failure.wait))
 
-    def _gives_up(self, error: Failed, failures: Counter[str]) -> bool:
+    def _gives_up(self, error: Failed, failures: Counter[str], seeded: bool) -> bool:
         """Say whether a question stays without an answer; or stop the run, or neither."""
         runner, gate, retries = self.runner, self.runner.gate, self.runner.how.retries
         over = failures["others"] >= retries.attempts or failures["often"] >= retries.rate_limited
-        if error.then == "stop":
+        if runner.leaves_out(error, seeded):
+            pass
+        elif error.then == "stop":
             runner.fail(error)
+        elif error.kind == "refused":
+            return True
+        elif error.kind == "quota":
+            gate.stop(str(error))
         elif error.wait is not None and error.wait > _LONGEST_WAIT:
             gate.stop(f"the provider asks to wait for {error.wait:g} seconds")
         elif error.then == "retry" and not over:
@@ -701,6 +712,7 @@ class _Runner:
         self.sampling = Sampling(**kept["sampling"])
         self.how = how or RunOptions()
         self.price = ledger.price
+        self.left_out = ledger.left_out
         # How many questions are chosen in a session; None where all come in order.
         self.questions = kept["chosen"]["questions"] if "chosen" in kept else None
         self.answer_tokens = (
@@ -724,6 +736,27 @@ class _Runner:
         """How many sessions there are: those of the run, or where its rule has stopped it."""
         ends = (sessions for sessions, look in self.ledger.looks.items() if look["stop"])
         return min((self.ledger.sessions, *ends))
+
+    @property
+    def sends_seed(self) -> bool:
+        """Whether the number of a session is sent as its sampling seed."""
+        return bool(self.kept["session_seed"] and not self.left_out)
+
+    def body_of(self, prompt: Prompt, settings: Sampling) -> dict[str, Any]:
+        """Return what is sent; without the seed of a session, if the server does not take it."""
+        assert self.adapter is not None
+        return self.adapter.request(
+            prompt, replace(settings, seed=None) if self.left_out else settings
+        )
+
+    def leaves_out(self, error: Failed, seeded: bool) -> bool:
+        """Say whether a refusal is of a seed that nobody asked for; it is sent no more then."""
+        if error.setting != "seed" or not (seeded and self.kept["session_seed"]):
+            return False
+        if not self.left_out:
+            self.left_out = str(error)
+            self.ledger.leave_out(self.left_out)
+        return True
 
     def fail(self, error: Failed) -> None:
         """Stop the run, which is in vain."""
@@ -765,8 +798,9 @@ class _Runner:
                 raise came
             self.read(attempt, self.ledger.came(attempt, came), prompt, settings)
         except Failed as error:
+            leaves_out = self.leaves_out(error, True)
             self.ledger.failed(attempt, error, final=error.then != "stop")
-            if error.then == "stop":
+            if error.then == "stop" and not leaves_out:
                 self.fail(error)
 
     async def run(self, save: bool) -> Run:
@@ -895,6 +929,7 @@ class _Runner:
             price=ledger.price,
             configuration=kept,
             looks=tuple(ledger.looks.values()),
+            left_out=ledger.left_out,
         )
 
     def gives_out(self, error: Failed) -> int:

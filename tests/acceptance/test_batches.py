@@ -95,6 +95,21 @@ def test_a_killed_run_finds_its_batch_again_and_submits_it_once(command, tmp_pat
     assert (rows(tmp_path)["outcome"] == "ok").all()
 
 
+@pytest.mark.parametrize("wire", ["openai", pytest.param("google", marks=pytest.mark.long)])
+def test_a_batch_whose_seeds_are_refused_is_sent_again_without_them(command, tmp_path, wire):
+    def no_seed(call):
+        sent = {**call.body, **call.body.get("generationConfig", {})}
+        return "400_seed" if "seed" in sent else "ok"
+
+    with serving(script=no_seed) as server:
+        ended = command(*words_of(wire, server, tmp_path, 1))
+        assert ended.code == 0, ended.err
+        assert [len(batch.calls) for batch in server.ours] == [TRIALS, TRIALS]
+    assert ended.result["calls"] == {"error_unpaid": TRIALS, "ok": TRIALS}
+    assert "'seed'" in ended.result["left_out"]
+    assert (rows(tmp_path)["outcome"] == "ok").all()
+
+
 @pytest.mark.parametrize("fate", FATES)
 def test_a_submission_without_an_answer_is_made_again_only_if_there_is_no_batch(
     command, tmp_path, fate

@@ -421,6 +421,46 @@ def test_a_dry_run_asks_nobody_and_leaves_nothing(knownminds, tmp_path, monkeypa
     assert not list(tmp_path.iterdir())
 
 
+def no_seed(call):
+    return "400_seed" if "seed" in call.body else "ok"
+
+
+def test_a_seed_that_nobody_asked_for_is_left_out_where_it_is_refused(knownminds, tmp_path):
+    with FaultServer(by_hash, script=no_seed) as server:
+        code, said, err = knownminds(*words_of(server, tmp_path / "r", SESSIONS))
+        assert code == 0, err
+        seeded = sum("seed" in call.body for call in server.calls)
+        assert 1 <= seeded <= SESSIONS  # those that were under way, and none after them
+        assert len(server.calls) == seeded + SESSIONS * TRIALS
+        assert "'seed' is not supported" in json.loads(said)["left_out"]
+        assert json.loads(said)["nano_dollars_at_most"] == nano_dollars(server, server.charged)
+        # What is on record holds for what comes later.
+        assert knownminds(*words_of(server, tmp_path / "r", SESSIONS + 1))[0] == 0
+        assert sum("seed" in call.body for call in server.calls) == seeded
+        before = len(server.calls)
+        assert knownminds(*words_of(server, tmp_path / "s", 1, "--no-seed"))[0] == 0
+        assert not any("seed" in call.body for call in server.calls[before:])
+
+
+def test_a_prompt_that_moderation_refuses_is_one_refused_trial(knownminds, tmp_path):
+    def every_fourth(call):
+        return "403_flagged" if int(call.prompt, 16) % 4 == 0 else "ok"
+
+    with FaultServer(by_hash, script=every_fourth) as server:
+        words = words_of(server, tmp_path, SESSIONS, "--retry-errors")
+        code, said, err = knownminds(*words)
+        assert code == 0, err
+        told, frame = json.loads(said), rows(tmp_path)
+        refused = sum(call.fault != "ok" for call in server.calls)
+        assert refused > 3  # in a row they would have stopped the run
+        assert told["outcomes"]["refused"]["count"] == refused
+        assert told["sessions_ended"] == SESSIONS
+        assert told["nano_dollars_at_most"] == nano_dollars(server, server.charged)
+        assert frame.loc[frame["outcome"] == "refused", "note"].str.contains("flagged").all()
+        assert knownminds(*words)[0] == 0
+        assert len(server.calls) == SESSIONS * TRIALS  # refused prompts are not asked again
+
+
 def test_pictures_are_sent_where_the_model_is_said_to_see_them(knownminds, tmp_path):
     with FaultServer(by_hash) as server:
         words = (

@@ -332,7 +332,7 @@ async def _live(
                     **{
                         **vars(asking),
                         "settings": player.sampling_in(cell),
-                        "participant": player.who.called,
+                        "participant": player.who.own_name,
                         "price": player.price,
                         "progress": None if watch is None else partial(watch, player.name, cell),
                     },

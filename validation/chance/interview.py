@@ -184,7 +184,7 @@ class Interview:
                 out=folder / _folder_of(environment),
                 within=folder,
                 settings=settings,
-                participant=who.called,
+                participant=who.own_name,
                 caps=question.caps or read_caps(()),
                 price=price,
             )

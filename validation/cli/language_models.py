@@ -53,10 +53,12 @@ class Calling(Question[Any]):
         How often to ask again if malformed.
     retry_errors
         Ask trials again that had no answer.
+    no_seed
+        Send no sampling seed, which some servers refuse.
     """
 
     rare: ClassVar[tuple[str, ...]] = (
-        "key_variable", "timeout", "concurrency", "attempts", "re_ask", "retry_errors",
+        "key_variable", "timeout", "concurrency", "attempts", "re_ask", "retry_errors", "no_seed",
     )  # fmt: skip
 
     base_url: str | None = None
@@ -66,6 +68,7 @@ class Calling(Question[Any]):
     attempts: int = 5
     re_ask: int = 0
     retry_errors: bool = False
+    no_seed: bool = False
 
 
 @frozen_question
@@ -472,7 +475,7 @@ def _run_part(part: _Part, typed: AskRun, say: Callable[[Any], object]) -> None:
         chosen=chosen,
         stop=stop,
         warn=note,
-        seeded=part.control != REPEAT or known,
+        seeded=not question.no_seed and (part.control != REPEAT or known),
         command=_command_line(typed),
     )
     about = _about(question.sessions, chosen) or estimate(
@@ -586,6 +589,7 @@ def _benchmark(question: AskBenchmark, as_json: bool) -> None:
         retries=Retries(attempts=question.attempts),
         re_ask=question.re_ask,
         retry_errors=question.retry_errors,
+        seeded=not question.no_seed,
     )
     with progress_bar(question.name) as draw:
         watch = None if draw is None else watching(plan, players, draw)

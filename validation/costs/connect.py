@@ -81,7 +81,7 @@ def run(
     if isinstance(llm, str):
         who = Participant.read(llm)
         how["settings"] = who.settings(how.get("settings") or Sampling())
-        how["participant"] = who.called
+        how["participant"] = who.own_name
     else:
         who = Participant(f"{llm.provider}:{llm.model}")
 

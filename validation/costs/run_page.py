@@ -36,6 +36,7 @@ STATES = {
     "ok": "answered",
     "error_unpaid": "failed, surely not paid",
     "error_maybe_paid": "failed, may have been paid",
+    "refused": "refused by moderation, not paid",
     "unknown": "under way when the process died, may have been paid",
     "inflight": "under way, or was when its process died",
 }
@@ -105,6 +106,8 @@ def _asked(run: Run, environment: Environment) -> dict[str, Any]:
         "price": "not known" if run.price is None else str(run.price),
         "seed": kept["seed"],
     }
+    if run.left_out:
+        options["sampling seed"] = f"sent no more, for it was refused: {run.left_out}"
     if "chosen" in kept:
         by = kept["chosen"].get("model", "their order")
         options["questions of a session"] = f"{kept['chosen']['questions']}, chosen by {by}"
