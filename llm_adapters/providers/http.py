@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
-from urllib.request import getproxies_environment, proxy_bypass_environment
+from urllib.request import getproxies_environment, proxy_bypass
 
 import httpx2
 
@@ -514,7 +514,7 @@ def _trusted() -> ssl.SSLContext:
 
 def _proxy_for(scheme: str, host: str) -> str | None:
     """Return the proxy of the shell's environment for an address; None for none."""
-    if scheme != "https" or proxy_bypass_environment(host):
+    if scheme != "https" or proxy_bypass(host):
         return None
     proxies = getproxies_environment()
     proxy = proxies.get("https") or proxies.get("all")
