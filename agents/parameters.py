@@ -107,7 +107,7 @@ class Parameters:
         return len(self._parameters)
 
     def __iter__(self) -> Iterator[Parameter]:
-        """Go through the parameters in order."""
+        """Iterate over the parameters in order."""
         return iter(self._parameters)
 
     def __getitem__(self, name: str) -> Parameter:

@@ -67,7 +67,7 @@ class Fields(tuple[Field, ...]):
     """The fields that are recorded with the trials of an experiment, in order."""
 
     def __new__(cls, *fields: Field) -> Fields:
-        """Make the table."""
+        """Make the table from single fields."""
         return super().__new__(cls, fields)
 
     @cached_property
@@ -214,14 +214,14 @@ class Whole:
     most: int | None = None
 
     def __call__(self, name: str, given: Any) -> int:
-        """Check and return it."""
+        """Return the given value if it is such a number; ValueError otherwise."""
         good = isinstance(given, int | np.integer) and not isinstance(given, bool)
         if not good or given < self.least or (self.most is not None and given > self.most):
             raise ValueError(f"{name} is {self}; got {given!r}.")
         return int(given)
 
     def __str__(self) -> str:
-        """Say the rule."""
+        """Return the rule in words."""
         scope = (
             f"from {self.least} on" if self.most is None else f"from {self.least} to {self.most}"
         )
@@ -238,7 +238,7 @@ class Number:
     unit: str = ""
 
     def __call__(self, name: str, given: Any) -> float:
-        """Check and return it."""
+        """Return the given value if it is such a number; ValueError otherwise."""
         good = isinstance(given, int | float | np.number) and not isinstance(given, bool)
         if not good or not np.isfinite(given) or not self._holds(float(given)):
             raise ValueError(f"{name} is {self}; got {given!r}.")
@@ -248,7 +248,7 @@ class Number:
         return self.least <= given <= self.most and given > self.above
 
     def __str__(self) -> str:
-        """Say the rule."""
+        """Return the rule in words."""
         what = f"a number of {self.unit}" if self.unit else "a number"
         if np.isfinite(self.above):
             return f"{what} above {self.above:g}"
@@ -265,13 +265,13 @@ class OneOf:
     verb: str = "is"
 
     def __call__(self, name: str, given: Any) -> Any:
-        """Check and return it."""
+        """Return the given value if it is a known one; ValueError otherwise."""
         if isinstance(given, bool) or given not in self.known:
             raise ValueError(f"{name} {self.verb} {self}; got {given!r}.")
         return given if isinstance(given, str) else int(given)
 
     def __str__(self) -> str:
-        """Say the rule."""
+        """Return the rule in words."""
         return f"one of {', '.join(map(str, self.known))}"
 
 
@@ -282,7 +282,7 @@ class SomeOf:
     known: tuple[Any, ...]
 
     def __call__(self, name: str, given: Any) -> tuple[Any, ...]:
-        """Check and return them."""
+        """Return the given values if they are known ones; ValueError otherwise."""
         many = isinstance(given, Iterable) and not isinstance(given, str)
         chosen = list(given) if many else [given]
         strange = [member for member in chosen if isinstance(member, bool)]
@@ -292,7 +292,7 @@ class SomeOf:
         return tuple(member for member in self.known if member in chosen)
 
     def __str__(self) -> str:
-        """Say the rule."""
+        """Return the rule in words."""
         return f"one or more of {', '.join(map(str, self.known))}, each once"
 
 
@@ -316,7 +316,7 @@ class Numbers:
     sort: bool = False
 
     def __call__(self, name: str, given: Any) -> tuple[Any, ...]:
-        """Check and return them."""
+        """Return the given numbers as tuples if they keep the rule; ValueError otherwise."""
         try:
             values = np.array(given, dtype=float)
         except (TypeError, ValueError):
@@ -333,7 +333,7 @@ class Numbers:
         return tuple(map(_tuples, taken.tolist()))
 
     def __str__(self) -> str:
-        """Say the rule."""
+        """Return the rule in words."""
         return self.what
 
 
@@ -349,11 +349,11 @@ class Told:
     what: str
 
     def __call__(self, name: str, given: Any) -> Any:
-        """Check and return it."""
+        """Return what the function makes of the given value."""
         return self.take(name, given)
 
     def __str__(self) -> str:
-        """Say the rule."""
+        """Return the rule in words."""
         return self.what
 
 
@@ -364,11 +364,11 @@ class Unless:
     rule: Rule
 
     def __call__(self, name: str, given: Any) -> Any:
-        """Check and return it."""
+        """Return None, or what the other rule makes of the given value."""
         return None if given is None else self.rule(name, given)
 
     def __str__(self) -> str:
-        """Say the rule."""
+        """Return the rule in words."""
         return f"{self.rule}, or None"
 
 

@@ -170,7 +170,7 @@ class Drawn:
         return columns[self._trial]
 
     def at(self, trial: int) -> None:
-        """Turn to a trial."""
+        """Set the attributes to the numbers of a trial."""
         here = self.__dict__
         here["_trial"] = trial
         for name, column in self._columns:

@@ -322,7 +322,7 @@ class _Part:
 
     @property
     def roots(self) -> list[Expr]:
-        """All expressions."""
+        """All expressions that a trial of this kind computes."""
         results = [x for case in self.cases.values() for x in case]
         return [*self.heads.values(), *self.carried.values(), *results, *self.changed.values()]
 

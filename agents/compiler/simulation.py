@@ -174,7 +174,7 @@ class Simulation:
 
     @property
     def roots(self) -> list[Expr]:
-        """All expressions."""
+        """All expressions that a trial computes."""
         return [*self._roots(), *(x for x, _ in self.state.values())]
 
     def lines(self) -> list[str]:

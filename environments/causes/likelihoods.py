@@ -78,7 +78,7 @@ class LikelihoodQuestions(Questions):
 
     @abstractmethod
     def _text(self, labels: Any, observation: Observation) -> str:
-        """Put a question into words."""
+        """Return a question in words."""
 
     def render(self, labels: Any, observation: Observation, turns: Sequence[Turn]) -> Prompt:
         text = self._text(labels, observation)

@@ -31,7 +31,7 @@ class Offers(ListedQuestions):
 
     @abstractmethod
     def _sentence(self, offer: Mapping[str, float]) -> str:
-        """Put an offer into words."""
+        """Return an offer in words."""
 
     def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
         """Return the problems in mixed order, with sides and order of mention at random."""

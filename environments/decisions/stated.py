@@ -156,7 +156,7 @@ class ListedQuestions(StatedQuestions):
 
     @property
     def n_draws(self) -> int:
-        """Some numbers per question."""
+        """`n_numbers` uniform numbers per question."""
         return self.n_numbers * self.n_trials
 
     def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:

@@ -297,7 +297,7 @@ class Trials:
         return len(self.frame[["subject", "session"]].drop_duplicates())
 
     def __len__(self) -> int:
-        """Count the trials."""
+        """Return the number of trials."""
         return len(self.frame)
 
     def row_name(self, row: int) -> str:

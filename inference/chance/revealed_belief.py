@@ -364,7 +364,7 @@ class RevealedBeliefs:
 
     @classmethod
     def join(cls, *parts: RevealedBeliefs) -> RevealedBeliefs:
-        """Put tables one below the other."""
+        """Return one table with the rows of all parts, one part after the other."""
         return cls(tuple(belief for part in parts for belief in part))
 
     def __len__(self) -> int:
@@ -372,7 +372,7 @@ class RevealedBeliefs:
         return len(self.beliefs)
 
     def __iter__(self) -> Iterator[Belief]:
-        """Go through the contexts."""
+        """Iterate over the beliefs of all contexts."""
         return iter(self.beliefs)
 
     def __getitem__(self, context: int) -> Belief:

@@ -47,7 +47,7 @@ class CuePairs:
     left_out: int
 
     def __len__(self) -> int:
-        """Count the items."""
+        """Return the number of items."""
         return len(self.text)
 
     def only(self, chosen: NDArray[Any]) -> CuePairs:

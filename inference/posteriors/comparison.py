@@ -53,7 +53,7 @@ class LeaveOneOut(Result):
 
     @property
     def total(self) -> float:
-        """Sum over subjects."""
+        """The sum of elpd over subjects."""
         return float(self.elpd.sum())
 
     @property

@@ -83,7 +83,7 @@ class StoppingRule:
     width: float = inf
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
+        """Check that all entries are within their ranges."""
         if self.kind not in KINDS:
             raise ValueError(unknown("kind of stopping rule", self.kind, KINDS))
         if self.spending not in SPENDINGS:
