@@ -241,7 +241,7 @@ class Adapter(Protocol):
 
     @property
     def model(self) -> str:
-        """The model that is wanted."""
+        """The name of the model that is called."""
 
     @property
     def base_url(self) -> str:

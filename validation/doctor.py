@@ -29,7 +29,7 @@ KEYS = {
 }
 NOTES = (
     f'An extra is installed by pip install "{PACKAGE}[EXTRA]". No key is kept or shown; a server '
-    "of yours (--base-url) may need none, and inspect reads those of its providers.",
+    "of your own (--base-url) may need none, and inspect reads those of its providers.",
 )
 
 

@@ -375,7 +375,7 @@ class Http:
         return Failed(f"{rule}; {self} sent {start!r}.", "skip", "unreadable", raw=body)
 
     def _lacks_log_probabilities(self, body: bytes) -> Failed:
-        """Return what it means that an answer lacks the log-probabilities that were wanted."""
+        """Return the failure of an answer without the log-probabilities that were requested."""
         return Failed(
             f"{self} answers without the log-probabilities that it is asked for. Leave "
             "top_log_probabilities out, or choose another model.",

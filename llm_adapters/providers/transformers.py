@@ -238,7 +238,7 @@ class Transformers(InProcess):
             device = self._model.device
             habits = self._model.generation_config
             configuration: Any = transformers.GenerationConfig  # it has no types
-            self._model.generation_config = configuration()  # nothing of the folder's
+            self._model.generation_config = configuration()  # no setting of the model's folder
             try:
                 said = self._model.generate(
                     torch.tensor(rows, device=device),

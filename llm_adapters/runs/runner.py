@@ -834,7 +834,7 @@ class _Runner:
         return run
 
     async def _read_batches(self) -> None:
-        """Read the batches that earlier starts have left, and ask in batches if that is wanted."""
+        """Read the batches that earlier starts have left; ask in batches if that is set."""
         self.rounds = Rounds(self, self.how.batching or Batching())
         await self.rounds.collect()
         if self.how.batching is None:

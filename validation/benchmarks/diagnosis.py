@@ -61,7 +61,7 @@ ROUNDS = 200  # of permutations and of bootstraps
 MOST_BOOSTED = 12  # models x data sets, above which a single tree learns instead of a boosted one
 SET = "data_set"
 WHOSE = (SET, WHO)
-# Columns of trials by which nothing is separated.
+# These columns of trials do not separate participants.
 UNREAD = tuple(
     name for name in CONDITIONS if name not in ("experiment", "reasoning", "session", *FURTHER)
 )

@@ -30,7 +30,7 @@ ANSWER = (
     "environment", "subject", "session", "block", "trial", "action", "response", "reward",
     "outcome",
 )  # fmt: skip
-# Conditions by which one's answers may be separated, beside those that a paper has itself.
+# A participant's answers may be split by these conditions, besides those that a paper names.
 FURTHER = ("history", "modality", "noise", "temperature", "effort")
 
 

@@ -125,7 +125,7 @@ def read_plan(
     seed: int | None = None,
     paraphrases: int = 1,
 ) -> Plan:
-    """Read the plan of a benchmark: the one that ships, or a file of the user.
+    """Read the plan of a benchmark: the one that ships, or a user's own file.
 
     Parameters
     ----------

@@ -162,7 +162,7 @@ class RevealQuestion(Question["Revealed"]):
             raise ValueError(f"wordings is a number from 1 on; got {self.wordings}.")
 
     def command_line(self) -> str:
-        """Return the command line that asks it again; "" for an adapter of the user."""
+        """Return the command line that asks it again; "" for a user's own adapter."""
         if not all(isinstance(model, str) for model in self.llm):
             return ""
         given, usual = self.option_values(), type(self)().option_values()

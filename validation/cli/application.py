@@ -27,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Simulated agents with known parameters, and the tests that inference must pass on them.",
     epilog="Anywhere: --plugin FILE brings the models, experiments, measures and adapters of a "
-    "Python file of yours (repeatable; or listed in knownminds.toml).",
+    "Python file of your own (repeatable; or listed in knownminds.toml).",
 )
 
 

@@ -178,7 +178,7 @@ class AskBenchmark(Calling):
         PROVIDER:MODEL, once for each participant; PROVIDER:MODEL?reasoning_effort=low with
         settings of its own.
     plan
-        A plan of yours; without a file, print the plan.
+        A plan of your own; without a file, print the plan.
     small
         A tenth of the sessions.
     seed

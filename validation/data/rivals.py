@@ -53,7 +53,7 @@ ABOUT_ELPD = (
     "few subjects, and of differences below 4, standard errors say too little: a difference is "
     "clear from 4 and 2 standard errors on.",
     "Each model is a group of its own whose parameters differ over subjects; with the formulas and "
-    "correlations that were wanted, as far as it has these parameters, and without crossed "
+    "correlations that were requested, as far as it has these parameters, and without crossed "
     "factors.",
     f"What these rows can tell apart: {MINDS} simulated agents of each model take these rows, and "
     "BIC names a model for one of them, and for as many as the data have subjects.",

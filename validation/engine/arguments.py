@@ -79,7 +79,7 @@ def resolve_model(model: type[Model] | str) -> type[Model]:
         return model
     if model not in AGENTS:
         raise ValueError(
-            f"{unknown('model', model, AGENTS)} A model of yours comes with --plugin FILE."
+            f"{unknown('model', model, AGENTS)} A model of your own comes with --plugin FILE."
         )
     return AGENTS[model]
 
@@ -125,7 +125,7 @@ def resolve_chosen(
     adaptive: type[Model] | str | None,
     fixed: Mapping[str, float] | None = None,
 ) -> ChosenQuestions | None:
-    """Return how the questions of a session are chosen; None where all are put in order.
+    """Return how the questions of a session are chosen; None if all are asked in order.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def resolve_chosen(
 def chosen_options(
     environment: Environment, questions: int | None, adaptive: type[Model] | str | None
 ) -> dict[str, Any]:
-    """Return how questions are chosen as options of a cell, checked; none where all are put."""
+    """Return how questions are chosen as options of a cell, checked; {} if all are asked."""
     if resolve_chosen(environment, questions, adaptive) is None:
         return {}
     return {

@@ -54,7 +54,7 @@ def run(study: Study, work: Work, say: Callable[[Rows], Answer], running: Runnin
         If the folder holds something else, cannot be written, or the first batches all fail for
         one reason.
     ShareDone
-        If a share was wanted and others are missing.
+        If only a share of the work was requested, and other shares are missing.
     """
     how, (number, of) = running.checked(), running.part_of
     if how.out is None:

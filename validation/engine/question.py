@@ -266,7 +266,7 @@ class Question(Generic[R]):
     unconverged
         With --from: go on with a posterior that did not converge.
     base_url
-        A server of yours.
+        A server of your own.
     key_variable
         The environment variable that holds the key.
     max_tokens

@@ -285,7 +285,7 @@ def judge_recovery(
     varies, finite
         Whether the truth differs between subjects; whether the estimates are small enough for r.
     unit, size
-        What more can be had, and how many fits one of it brings.
+        The unit in which more data can be had, and how many fits one unit adds.
     """
     if n < LEAST_FITS:
         return too_few(n, LEAST_FITS)
