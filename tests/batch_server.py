@@ -298,7 +298,8 @@ def _openai_batch(provider: BatchServer, batch: Made, over: bool) -> dict[str, A
 
 def _anthropic_batch(provider: BatchServer, batch: Made, over: bool) -> dict[str, Any]:
     counts = dict.fromkeys(("processing", "succeeded", "errored", "canceled", "expired"), 0)
-    counts["succeeded" if over else "processing"] = len(batch.calls)
+    told = [call for call in batch.calls.values() if not call or call.fault != "missing"]
+    counts["succeeded" if over else "processing"] = len(told if over else batch.calls)
     moment = datetime.fromtimestamp(batch.began, UTC).isoformat()
     return {
         "id": batch.id,

@@ -9,7 +9,17 @@ from typing import Any
 
 from knownminds.llm_adapters.adapter import Failed
 
-from .contract import CLOCKS, TIMEOUT, Batches, Came, Requests, Standing, answer, not_answered
+from .contract import (
+    CLOCKS,
+    TIMEOUT,
+    Batches,
+    Came,
+    Requests,
+    Results,
+    Standing,
+    answer,
+    not_answered,
+)
 
 _PATH = "/v1/messages/batches"
 # The status that an error has with a single call.
@@ -24,6 +34,7 @@ _STATUS = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
+_GOING, _OVER = ("in_progress", "canceling"), "ended"
 _ENDS = ("succeeded", "errored", "canceled", "expired")
 
 
@@ -52,7 +63,7 @@ class AnthropicBatches(Batches):
             size = counts["processing"] + sum(counts[end] for end in _ENDS)
             if began > last or size != n or batch["id"] in known:
                 continue
-            if batch["processing_status"] != "ended":
+            if batch["processing_status"] != _OVER:
                 undecided = True
             elif await self._bears(batch["id"], name):
                 return str(batch["id"])
@@ -73,22 +84,28 @@ class AnthropicBatches(Batches):
             params["after_id"] = page["data"][-1]["id"]
 
     async def _bears(self, id: str, name: str) -> bool:
-        line = (await self.results(id)).partition(b"\n")[0]
+        line = (await self.results(id)).lines.partition(b"\n")[0]
         try:
             return str(json.loads(line)["custom_id"]).startswith(name)
         except (ValueError, LookupError, TypeError):
-            return False
+            message = f"The results of batch {id} are not there yet; it may be this one."
+            raise Failed(message, "retry", "undecided") from None
 
     async def look(self, id: str) -> Standing:
         """Say where a batch stands."""
         batch = await self.ask("GET", f"{_PATH}/{id}")
         done = sum(batch["request_counts"][end] for end in _ENDS)
         word = batch["processing_status"]
-        return Standing(word == "ended", word, done)
+        return Standing(word == _OVER, word, done, known=word in (*_GOING, _OVER))
 
-    async def results(self, id: str) -> bytes:
-        """Return the results of a batch."""
-        return await self.call("GET", f"{_PATH}/{id}/results")
+    async def results(self, id: str) -> Results:
+        """Return the results of a batch, or that they are not there."""
+        try:
+            return Results(await self.call("GET", f"{_PATH}/{id}/results"))
+        except Failed as error:
+            if error.kind != "gone":
+                raise
+            return Results(b"", str(error))
 
     def read(self, line: dict[str, Any]) -> Came:
         """Read a line of the results."""

@@ -18,6 +18,16 @@ Requests = Mapping[str, dict[str, Any]]  # by name: letters, digits, - and _, at
 Came = tuple[str, bytes | Failed]  # the name of a request, and what came of it
 
 
+class Results(NamedTuple):
+    """Results of a batch, a line of JSON for each, in any order; and what of them is not there.
+
+    `lack` says in words which file is missing; empty if none is.
+    """
+
+    lines: bytes
+    lack: str = ""
+
+
 class Standing(NamedTuple):
     """Where a batch stands.
 
@@ -27,12 +37,14 @@ class Standing(NamedTuple):
     word : the provider's word for where it stands
     done : requests that have come to an end, as far as the provider says
     trouble : why it was not taken as a whole, so that no request was answered; else empty
+    known : whether the word is one that the provider documents; if not, it is not known to be over
     """
 
     over: bool
     word: str
     done: int = 0
     trouble: str = ""
+    known: bool = True
 
 
 class Batches(ABC):
@@ -77,16 +89,25 @@ class Batches(ABC):
         """Say where a batch stands."""
 
     @abstractmethod
-    async def results(self, id: str) -> bytes:
-        """Return the results of a batch that is over, a line of JSON for each, in any order."""
+    async def results(self, id: str) -> Results:
+        """Return the results of a batch that is over, and what of them is not there."""
 
     @abstractmethod
     def read(self, line: dict[str, Any]) -> Came:
         """Read a line of the results."""
 
     async def call(self, method: str, path: str, **sent: Any) -> bytes:
-        """Call the provider once, for what is as large as a batch."""
-        return await self.adapter.call(method, path, most=MOST_BYTES, timeout=TIMEOUT, **sent)
+        """Call the provider once, for what is as large as a batch.
+
+        What is looked for and not there may only be late: `Failed` of the kind "gone".
+        """
+        try:
+            return await self.adapter.call(method, path, most=MOST_BYTES, timeout=TIMEOUT, **sent)
+        except Failed as error:
+            if method != "GET" or error.kind != "model":
+                raise
+            message, raw = f"{self.adapter} has no {path} (404).", error.raw
+        raise Failed(message, "retry", "gone", raw=raw)
 
     async def ask(self, method: str, path: str, **sent: Any) -> dict[str, Any]:
         """Call the provider once and return the JSON object that it sends."""

@@ -7,8 +7,11 @@ from collections.abc import Collection
 from typing import Any
 from urllib.parse import quote
 
-from .contract import TIMEOUT, Batches, Came, Requests, Standing, answer, not_answered
+from knownminds.llm_adapters.adapter import Failed
 
+from .contract import TIMEOUT, Batches, Came, Requests, Results, Standing, answer, not_answered
+
+_GOING = ("UNSPECIFIED", "PENDING", "QUEUED", "RUNNING", "CANCELLING", "PAUSED", "UPDATING")
 _OVER = ("SUCCEEDED", "PARTIALLY_SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED")
 # The status that a code of gRPC has with a single call.
 _STATUS = {3: 400, 5: 404, 7: 403, 8: 429, 9: 400, 14: 503, 16: 401}
@@ -68,15 +71,25 @@ class GoogleBatches(Batches):
         about = (await self.ask("GET", f"/v1beta/{id}"))["metadata"]
         word = about["state"].removeprefix("BATCH_STATE_").removeprefix("JOB_STATE_")
         trouble = "no reason is given" if word == "FAILED" else ""
-        return Standing(word in _OVER, word.lower(), trouble=trouble)
+        counts = about.get("batchStats") or {}  # its numbers are texts
+        names = ("successfulRequestCount", "failedRequestCount")
+        done = sum(int(counts.get(name) or 0) for name in names)
+        return Standing(word in _OVER, word.lower(), done, trouble, word in _GOING + _OVER)
 
-    async def results(self, id: str) -> bytes:
+    async def results(self, id: str) -> Results:
         """Return the results of a batch; one that has expired or was cancelled may have none."""
-        about = (await self.ask("GET", f"/v1beta/{id}"))["metadata"]
-        file = (about.get("output") or {}).get("responsesFile")
-        if not file:
-            return b""
-        return await self.call("GET", f"/v1beta/{file}:download", params={"alt": "media"})
+        batch = await self.ask("GET", f"/v1beta/{id}")
+        output = batch["metadata"].get("output") or batch.get("response") or {}
+        if not (file := output.get("responsesFile")):
+            succeeded = batch["metadata"]["state"].endswith("SUCCEEDED")
+            return Results(b"", "No file of results is named." if succeeded else "")
+        path = f"/v1beta/{file}:download"
+        try:
+            return Results(await self.call("GET", path, params={"alt": "media"}))
+        except Failed as error:
+            if error.kind != "gone":
+                raise
+            return Results(b"", str(error))
 
     def read(self, line: dict[str, Any]) -> Came:
         """Read a line of the results."""

@@ -6,11 +6,23 @@ import json
 from collections.abc import Collection
 from typing import Any
 
-from .contract import CLOCKS, Batches, Came, Requests, Standing, answer, not_answered
+from knownminds.llm_adapters.adapter import Failed
+
+from .contract import (
+    CLOCKS,
+    Batches,
+    Came,
+    Requests,
+    Results,
+    Standing,
+    answer,
+    not_answered,
+)
 
 _KEY = "knownminds"  # in the metadata of a batch: the name it was submitted under
 _PATH = "/v1/chat/completions"
 _GOING = ("validating", "in_progress", "finalizing", "cancelling")
+_OVER = ("completed", "failed", "expired", "cancelled")
 
 
 class OpenAIBatches(Batches):
@@ -55,18 +67,28 @@ class OpenAIBatches(Batches):
         batch = await self.ask("GET", f"/batches/{id}")
         counts = batch.get("request_counts") or {}
         done = counts.get("completed", 0) + counts.get("failed", 0)
-        trouble = ""
-        if batch["status"] == "failed":
+        trouble, word = "", batch["status"]
+        if word == "failed":
             errors = (batch.get("errors") or {}).get("data") or []
             said = (error.get("message") or error.get("code") or "" for error in errors)
             trouble = "; ".join(said) or "no reason is given"
-        return Standing(batch["status"] not in _GOING, batch["status"], done, trouble)
+        return Standing(word in _OVER, word, done, trouble, word in _GOING + _OVER)
 
-    async def results(self, id: str) -> bytes:
-        """Return the results of a batch, then its errors."""
+    async def results(self, id: str) -> Results:
+        """Return the results of a batch, then its errors, and what of them is not there."""
         batch = await self.ask("GET", f"/batches/{id}")
-        files = filter(None, (batch.get("output_file_id"), batch.get("error_file_id")))
-        return b"\n".join([await self.call("GET", f"/files/{file}/content") for file in files])
+        files = [batch[name] for name in ("output_file_id", "error_file_id") if batch.get(name)]
+        lines, lacks = [], []
+        for file in files:
+            try:
+                lines.append(await self.call("GET", f"/files/{file}/content"))
+            except Failed as error:
+                if error.kind != "gone":
+                    raise
+                lacks.append(str(error))
+        if not files and batch["status"] == "completed":
+            lacks.append("No file of results is named.")
+        return Results(b"\n".join(lines), " ".join(lacks))
 
     def read(self, line: dict[str, Any]) -> Came:
         """Read a line of the results."""

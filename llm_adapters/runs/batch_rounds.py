@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from knownminds.llm_adapters.adapter import Failed
 from knownminds.llm_adapters.batches import batches_of
+from knownminds.llm_adapters.batches.contract import Results, Standing
 
 from .admission import check_least
 from .ledger import OPEN, Attempt, Batch
@@ -26,6 +27,7 @@ NOT_SENT = "not sent"  # the batch of an attempt that waits for one
 _GATHERING = 0.01  # seconds in which requests of other sessions may join a batch
 _DIGITS = 16  # of the name of a batch
 _AROUND = 256  # most bytes around a request in a batch
+_LONGEST = 2 * 86_400.0  # seconds that a batch may be in a state that is not known
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,10 @@ class Batching:
     longest_pause : seconds that this growth ends at
     search : seconds for which a batch that may have been submitted is looked for at the provider
         before it is submitted again
-    requests : most requests of a batch, below what the provider takes; None for that
+    patience : seconds for which it is looked again for results that should be there and are not,
+        before they count as paid for and lost
+    requests : most requests of a batch, below what the provider takes; batches then go one after
+        another, for servers that limit what is queued; None for what the provider takes
     failures : how often in a row the provider may fail before the run stops
     """
 
@@ -47,12 +52,13 @@ class Batching:
     pause: float = 5.0
     longest_pause: float = 60.0
     search: float = 60.0
+    patience: float = 1_800.0
     requests: int | None = None
     failures: int = 20
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        check_least(self, 0, "pause", "longest_pause", "search")
+        check_least(self, 0, "pause", "longest_pause", "search", "patience")
         check_least(self, 1, "requests", "failures")
 
 
@@ -87,6 +93,7 @@ class Rounds:
         self._ready = asyncio.Event()
         self._closed = False
         self._failures = 0
+        self._missed: dict[str, float] = {}  # since when something of a batch is not there
 
     @property
     def done(self) -> int:
@@ -166,6 +173,8 @@ class Rounds:
             for part in self._parts(waiting):
                 if not self.gate.stopped:
                     await self._step(self._named(part))
+                if self.how.requests is not None:
+                    await self.collect()
             await self.collect()
         finally:
             _end(waiting)
@@ -205,6 +214,9 @@ class Rounds:
             elif not batch.tried or await self._is_missing(batch):
                 await self._submit(batch)
         except Failed as error:
+            if error.kind == "gone" and batch.provider_id:
+                self._gone(batch, error)
+                return
             self._failures += 1
             if error.then != "retry":
                 if error.then == "stop":
@@ -261,26 +273,68 @@ class Rounds:
         batch.done, self._failures = standing.done, 0
         if standing.trouble:
             self._void(batch, standing.trouble)
-            self.gate.stop(f"a batch was not taken: {standing.trouble}")
-        elif standing.over:
-            self._read(batch, await _whole(self.batches.results(batch.provider_id)), standing.word)
+            smaller = " Smaller ones go one after another: --batch-size N."
+            remedy = smaller if "limit" in standing.trouble.lower() else ""
+            self.gate.stop(f"a batch was not taken: {standing.trouble}{remedy}")
+        elif standing.over or (not standing.known and time.time() > batch.tried + _LONGEST):
+            results = await _whole(self.batches.results(batch.provider_id))
+            self._read(batch, results, standing)
+        else:
+            self._missed.pop(batch.name, None)  # it is there again
 
-    def _read(self, batch: Batch, results: bytes, word: str) -> None:
-        """Write all results of a batch down, and what had none."""
+    def _read(self, batch: Batch, results: Results, standing: Standing) -> None:
+        """Write all results of a batch down, and what had none; not before they are all there.
+
+        A provider may say that a batch is over before its file is there, or send half of a file.
+        So it is looked again, as long as there are fewer results than the provider itself counts.
+        """
         waiting = self._unsettled(batch)
-        batch.done = 0
-        self.settled += batch.requests - len(waiting)  # read before a kill
-        for line in results.splitlines():
+        told: dict[str, bytes | Failed] = {}
+        for line in results.lines.splitlines():
             try:
                 name, came = self.batches.read(json.loads(line))
             except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
                 continue  # what cannot be read says nothing
-            if name in waiting:
-                self._settle(waiting.pop(name), came)
-        message = f"The batch has ended ({word}), and says nothing of this request."
-        for attempt in waiting.values():
+            # Of several results of one request an answer stands.
+            if name in waiting and not isinstance(told.get(name), bytes):
+                told[name] = came
+        n = batch.requests - len(waiting) + len(told)  # some were read before a kill
+        most, lack = min(standing.done, batch.requests), results.lack
+        if n < most and not lack:
+            lack = f"{n:,} of {most:,} results are there."
+        if lack and n < batch.requests and self._waits(batch):
+            return
+        self.settled += batch.requests - len(waiting)
+        for name, came in told.items():
+            self._settle(waiting[name], came)
+        why = f"has ended ({standing.word}), and says nothing of this request. {lack}"
+        self._close(batch, f"{standing.word} {lack}".strip(), why.strip())
+
+    def _gone(self, batch: Batch, error: Failed) -> None:
+        """Look again for a batch that is not there; if it does not come, stop or give it up."""
+        if self._waits(batch):
+            return
+        if not self.runner.how.retry_errors:
+            self.gate.stop(
+                f"batch {batch.provider_id} ({batch.name}) is not there: {error} Look whether key "
+                "and address are those it was submitted with. With --retry-errors its "
+                f"{batch.requests:,} requests count as paid for and lost, and are asked again"
+            )
+            return
+        self._close(batch, f"lost: {error}", f"is not there: {error}")
+
+    def _waits(self, batch: Batch) -> bool:
+        """Say whether what is not there may still come."""
+        since = self._missed.setdefault(batch.name, time.monotonic())
+        return time.monotonic() < since + self.how.patience
+
+    def _close(self, batch: Batch, note: str, why: str) -> None:
+        """Write down that nothing more comes of a batch; what has no answer may have been paid."""
+        batch.done = 0
+        message = f"The batch {batch.provider_id} ({batch.name}) {why}"
+        for attempt in self._unsettled(batch).values():
             self._settle(attempt, Failed(message, "skip", "batch"))
-        self._note(batch, "read", word)
+        self._note(batch, "read", note)
         self.open.remove(batch)
         self.runner.tell()
 

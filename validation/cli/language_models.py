@@ -112,6 +112,8 @@ class AskRun(Calling):
         Ask in batches, at half the price and within a day.
     batch_turns
         As --batch, where trials tell of earlier ones: a batch per trial.
+    batch_size
+        As --batch, with so many requests at most, and one batch after another.
     caps
         NAME=MOST: calls, tokens, dollars, session_calls, ..., answer_tokens.
     price
@@ -127,8 +129,8 @@ class AskRun(Calling):
     command: ClassVar[str] = "run"
     rare: ClassVar[tuple[str, ...]] = (
         "design", "stop", "questions", "adaptive", "images", "top_p", "verbosity", "system",
-        "top_log_probabilities", "batch_turns", "price", "contaminate", "durable", "paraphrases",
-        "control",
+        "top_log_probabilities", "batch_turns", "batch_size", "price", "contaminate", "durable",
+        "paraphrases", "control",
     )  # fmt: skip
 
     environment: str = option(argument=True, kw_only=False)
@@ -154,6 +156,7 @@ class AskRun(Calling):
     top_log_probabilities: int | None = None
     batch: bool = False
     batch_turns: bool = False
+    batch_size: int | None = None
     caps: Caps | None = option("--cap", read=read_caps, default=None, several=True)
     price: str | None = None
     contaminate: Sequence[str] | None = None
@@ -457,7 +460,9 @@ def _run_part(part: _Part, typed: AskRun, say: Callable[[Any], object]) -> None:
         Sampling(temperature=read_temperature(question.temperature), **typed_settings)
     )
     batching = (
-        Batching(turns=question.batch_turns) if question.batch or question.batch_turns else None
+        Batching(turns=question.batch_turns, requests=question.batch_size)
+        if question.batch or question.batch_turns or question.batch_size is not None
+        else None
     )
     charged = in_batches(rates) if rates is not None and batching is not None else rates
     chosen = resolve_chosen(environment, question.questions, question.adaptive)
