@@ -9,7 +9,8 @@ import math
 import os
 import re
 import ssl
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -32,6 +33,8 @@ from knownminds.llm_adapters.masking import masked, spellings_of
 
 MOST_BYTES = 2**23  # of the body of an answer: 4,096 tokens with 20 alternatives each have half
 _CONNECTIONS = 1_000
+_LATE = 0.5  # seconds after its time at which a clock rings in a process that was stopped
+_TO_READ = 5.0  # seconds in which such a process reads what has come
 # No byte of the call has left when the HTTP client raises these.
 _BEFORE_SENDING = (
     httpx2.ConnectError,
@@ -149,7 +152,7 @@ class Http:
         self._host = address.hostname
         self._key()
         self._client = httpx2.AsyncClient(
-            timeout=httpx2.Timeout(timeout, connect=min(timeout / 2, 10.0)),
+            timeout=httpx2.Timeout(None, connect=min(timeout / 2, 10.0)),  # the rest: `_within`
             limits=httpx2.Limits(max_connections=_CONNECTIONS),
             headers=self.headers,
             trust_env=False,
@@ -234,7 +237,7 @@ class Http:
         url = path if "://" in path else self.base_url + path
         try:
             async with (
-                asyncio.timeout(seconds),
+                _within(seconds),
                 self._client.stream(method, url, **sent) as response,
             ):
                 body = self._masked(await _bounded(response, most))
@@ -416,6 +419,34 @@ class Http:
 
 class _TooLong(Exception):  # noqa: N818 - as `Failed`
     """A body has more bytes than are read."""
+
+
+@asynccontextmanager
+async def _within(seconds: float) -> AsyncIterator[None]:
+    """Raise TimeoutError after so many seconds, but not before what has come is read.
+
+    A process that was stopped (Ctrl-Z, a machine that sleeps) past its timeout has an answer in
+    its socket, which is paid for. The clock that rings late tells that it was stopped.
+    """
+    loop = asyncio.get_running_loop()
+
+    def ring(due: float) -> None:
+        now = loop.time()
+        if now > due + _LATE:
+            set_bell(now + min(seconds, _TO_READ))
+        else:
+            clock.reschedule(now)
+
+    def set_bell(due: float) -> None:
+        bells.append(loop.call_at(due, ring, due))
+
+    bells: list[asyncio.TimerHandle] = []
+    async with asyncio.timeout(None) as clock:
+        set_bell(loop.time() + seconds)
+        try:
+            yield
+        finally:
+            bells[-1].cancel()
 
 
 async def _bounded(response: httpx2.Response, most: int) -> bytes:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import time
 import traceback
 from dataclasses import replace
 
@@ -179,6 +180,22 @@ def test_every_fault_is_told_apart_asked_once_and_never_called_free_if_it_was_ch
     assert len(raw["cut"]) > 50
     assert b"Something went wrong" in raw["503"]
     assert raw["401"] == raw["403"] == raw["blank"] == raw["hang"] == b""
+
+
+def test_a_process_that_was_stopped_past_its_timeout_reads_what_has_come(name):
+    async def stopped():
+        adapter = adapter_for(name, server, timeout=0.4)
+        try:
+            # Nothing of this process runs while the answer comes, as behind Ctrl-Z.
+            asyncio.get_running_loop().call_later(0.1, time.sleep, 1.2)
+            return await adapter.complete(long, settings=Sampling(max_tokens=50))
+        finally:
+            await adapter.close()
+
+    long = Prompt((Message("user", "E or N? " * 20_000),))  # so it comes in several parts
+    with FaultServer(echo, delay=0.2) as server:
+        assert asyncio.run(stopped()).text == long.messages[0].content
+    assert len(server.calls) == 1
 
 
 def test_a_server_that_is_down_has_not_charged(name):

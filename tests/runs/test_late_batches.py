@@ -1,4 +1,4 @@
-"""Batches whose results are late, cut, doubled or gone, at three providers: none is bought twice."""
+"""Batches whose results are late, cut, doubled or gone, at three providers: none is paid twice."""
 
 import asyncio
 import json
