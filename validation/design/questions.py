@@ -54,7 +54,7 @@ class Design(ExperimentQuestion["Result"]):
     comparison
         For an effect: one, between or paired.
     estimator
-        For an effect: two_stage or hierarchical.
+        For an effect: marginal or hierarchical; see `power`.
     designs
         How many designs are tried.
     replicates
@@ -97,7 +97,7 @@ class Design(ExperimentQuestion["Result"]):
     sessions: int | None = None
     trials: int | None = None
     comparison: Literal["one", "between", "paired"] = "one"
-    estimator: Literal["two_stage", "hierarchical"] = "two_stage"
+    estimator: Literal["marginal", "hierarchical"] = "marginal"
     designs: int = 100
     replicates: int = 200
     thorough: bool = False
@@ -118,7 +118,7 @@ class Design(ExperimentQuestion["Result"]):
     def option_values(self) -> dict[str, Any]:
         """The options; usual ways are not named."""
         options = super().option_values()
-        usual = {"comparison": "one", "estimator": "two_stage", "reasoning": "0-0"}
+        usual = {"comparison": "one", "estimator": "marginal", "reasoning": "0-0"}
         options |= {name: None for name, value in usual.items() if options[name] == value}
         (budget,) = self.budget.items()
         return options | {"budget": f"{budget[0]}={budget[1]:.12g}"}

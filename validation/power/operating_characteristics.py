@@ -12,7 +12,10 @@ import scipy
 from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials, make, session_stream
-from knownminds.inference import FittedMeasure, Measure, SubjectMeasure
+from knownminds.inference import FittedMeasure, Measure, SubjectMeasure, Unknowns
+from knownminds.inference.groups.formulas import GroupDesign
+from knownminds.inference.groups.marginal import marginal
+from knownminds.inference.measure import UNBOUNDED, interval_tests
 from knownminds.validation.engine import scores
 from knownminds.validation.engine.group_fits import sample_group
 from knownminds.validation.engine.group_law import COLUMN, design_of_sessions
@@ -24,7 +27,7 @@ from .aims import INNER, LEVEL, MASS, NORMAL, Aim, null_of, sample_tests
 from .dials import GroupDial, resolve_measure
 
 COMPARISONS = ("one", "between", "paired")
-ESTIMATORS = ("two_stage", "hierarchical")
+ESTIMATORS = ("marginal", "hierarchical")
 OF_TESTS = ("standard_error", "low", "high", "p_value", "n")  # beside their estimate
 _EFFECT = 2**31  # last part of the address of a replicate's effect
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
@@ -37,10 +40,10 @@ def test_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
     environment = make(cell.environment, **cell.settings)
     measure = resolve_measure(cell.options["measure"], model, environment)
     effect, sessions = conditions_lived(study, batch, measure)
-    if cell.method == "hierarchical":
-        rows = _hierarchical(study, batch, measure, sessions, threads)
+    if cell.method in ESTIMATORS:
+        rows = _of_groups(study, batch, measure, sessions, threads)
     elif isinstance(measure, SubjectMeasure):
-        rows = _two_stage(cell, measure, sessions, len(batch), threads)
+        rows = _over_units(cell, measure, sessions, len(batch), threads)
     else:
         rows = _own_test(cell, measure, sessions, len(batch))
     rows["effect"] = effect
@@ -133,7 +136,7 @@ def dial_of(cell: Cell, measure: Measure) -> GroupDial:
     return GroupDial(measure, model, mean, spread)
 
 
-def _two_stage(
+def _over_units(
     cell: Cell, measure: SubjectMeasure, liveds: list[Lived], replicates: int, threads: int | None
 ) -> pd.DataFrame:
     """Read the measure off every unit, and test over units."""
@@ -199,45 +202,89 @@ def trials_of(sessions: Lived, replicate: int, cell: Cell) -> Trials:
     return sessions.of(np.arange(first, first + cell.subjects)).trials(apart=cell.subjects == 1)
 
 
-def _hierarchical(
+def _of_groups(
     study: Study,
     batch: Batch,
     measure: Measure,
     liveds: list[Lived],
     threads: int | None,
 ) -> pd.DataFrame:
-    """Sample the group of each replicate (of each condition) and read the contrast off it."""
+    """Estimate the group of each replicate (of each condition) and test the contrast in it."""
     cell = study.cells[batch.cell]
     if not isinstance(measure, FittedMeasure):
         raise TypeError(f"{measure.name} is no contrast of parameters")
     rows = []
     for r, replicate in enumerate(range(batch.first, batch.last)):
-        draws: list[Array] = []
-        reasons: list[str] = []
         own_subjects = np.arange(r * cell.subjects, (r + 1) * cell.subjects)
         whole = [one.of(own_subjects) for one in liveds]
-        if cell.options["comparison"] == "paired":
-            address = (cell.data_key, replicate, 0)
-            first, second = whole
-            contrast, reasons = _within(cell, measure, first, second, study.seed, address, threads)
-            rows.append(_group_row(cell, contrast, 0.0, reasons))
-            continue
-        for condition, mine in enumerate(whole):
-            data = mine.data(measure.model, apart=cell.subjects == 1)
-            address = (cell.data_key, replicate, condition)
-            together = bool(cell.law.get("correlation"))
-            fit = sample_group(
-                data, {}, False, study.seed, *address, threads=threads, correlated=together
-            )
-            draws.append(_group_contrast(measure, fit))
-            reasons += fit.reasons
-        # Groups are sampled apart, and one that needed more draws has more.
-        least = min(map(len, draws))
-        thinned = [d[((np.arange(least) + 0.5) * len(d) / least).astype(int)] for d in draws]
-        contrast = thinned[-1] - (thinned[0] if len(thinned) == 2 else 0.0)
-        null = 0.0 if len(thinned) == 2 else measure.null
-        rows.append(_group_row(cell, contrast, null, reasons))
+        row = _marginal_row(cell, measure, whole) if cell.method == "marginal" else None
+        if row is None:
+            address = (cell.data_key, replicate)
+            row = _sampled_row(cell, measure, whole, study.seed, address, threads)
+        rows.append(row)
     return pd.DataFrame(rows)
+
+
+def _marginal_row(cell: Cell, measure: FittedMeasure, whole: list[Lived]) -> dict[str, Any] | None:
+    """Test the contrast by marginal likelihoods; None where a group is not to be trusted."""
+    unknowns = Unknowns.of(measure.model)
+    share = None
+    if cell.options["comparison"] == "paired":
+        design = _paired_design(cell, measure)
+        data = [whole[0].beside(whole[1]).data(measure.model)]
+        share = np.repeat([-1.0, 1.0], cell.subjects) / cell.subjects
+    else:
+        data = [one.data(measure.model) for one in whole]
+        together = bool(cell.law.get("correlation"))
+        design = GroupDesign.plain(unknowns.parameters, data[0].subjects, together)
+    groups = [marginal(one, unknowns, design) for one in data]
+    if any(group.message for group in groups):
+        return None
+    found = np.array([group.mean_of(measure.contrast, share) for group in groups])
+    value = found[-1, 0] - (found[0, 0] if len(found) == 2 else 0.0)
+    variance, freedom = found[:, 1] ** 2, np.array([group.freedom for group in groups])
+    one = cell.options["comparison"] == "one"
+    about = (
+        np.array([value]),
+        np.sqrt(variance.sum(keepdims=True)),
+        variance.sum(keepdims=True) ** 2 / (variance**2 / freedom).sum(),  # Welch 1947
+        np.array([len(groups) * cell.subjects]),
+        _null(cell),
+    )
+    bounds = measure.bounds if one else UNBOUNDED
+    tests, inner = (interval_tests(*about, mass, bounds).first for mass in (1 - LEVEL, MASS))
+    row = {"estimate": tests["mean"]} | {name: tests[name] for name in OF_TESTS}
+    return row | dict(zip(INNER, (inner["low"], inner["high"]), strict=True)) | {"excluded": 0}
+
+
+def _sampled_row(
+    cell: Cell,
+    measure: FittedMeasure,
+    whole: list[Lived],
+    seed: int,
+    address: tuple[int, int],
+    threads: int | None,
+) -> dict[str, Any]:
+    """Sample the group of each condition and read the contrast off its draws."""
+    if cell.options["comparison"] == "paired":
+        first, second = whole
+        contrast, reasons = _within(cell, measure, first, second, seed, (*address, 0), threads)
+        return _group_row(cell, contrast, 0.0, reasons)
+    draws: list[Array] = []
+    reasons = []
+    for condition, mine in enumerate(whole):
+        data = mine.data(measure.model, apart=cell.subjects == 1)
+        together = bool(cell.law.get("correlation"))
+        fit = sample_group(
+            data, {}, False, seed, *address, condition, threads=threads, correlated=together
+        )
+        draws.append(_group_contrast(measure, fit))
+        reasons += fit.reasons
+    # Groups are sampled apart, and one that needed more draws has more.
+    least = min(map(len, draws))
+    thinned = [d[((np.arange(least) + 0.5) * len(d) / least).astype(int)] for d in draws]
+    contrast = thinned[-1] - (thinned[0] if len(thinned) == 2 else 0.0)
+    return _group_row(cell, contrast, _null(cell), reasons)
 
 
 def _group_row(cell: Cell, contrast: Array, null: float, reasons: list[str]) -> dict[str, Any]:
@@ -254,10 +301,22 @@ def _group_row(cell: Cell, contrast: Array, null: float, reasons: list[str]) -> 
         "p_value": 2 * min(below, 1 - below),
         "n": (cell.sessions if cell.subjects == 1 else cell.subjects) * groups,
         "excluded": 0,
+        "sampled": 1,
         **dict(zip(INNER, inner, strict=True)),
         "status": "not converged" if reasons else "ok",
         "message": "; ".join(reasons),
     }
+
+
+def _paired_design(cell: Cell, measure: FittedMeasure) -> GroupDesign:
+    """Return the design of two conditions, all first ones first.
+
+    Each parameter of the contrast has a change from one condition to the other, and subjects
+    deviate in it: parameter ~ condition + (condition | subject).
+    """
+    model = measure.model
+    changing = [f"{name} ~ {COLUMN} + ({COLUMN} | subject)" for name in measure.contrast]
+    return design_of_sessions(changing, model, model.parameters, cell.subjects, 2, False)
 
 
 def _within(
@@ -269,17 +328,11 @@ def _within(
     address: tuple[int, ...],
     threads: int | None,
 ) -> tuple[Array, list[str]]:
-    """Sample a group whose parameters differ between two conditions; draws of the contrast.
-
-    Each parameter of the contrast has a change from one condition to the other, and subjects
-    deviate in it: parameter ~ condition + (condition | subject).
-    """
+    """Sample a group whose parameters differ between two conditions; draws of the contrast."""
     from knownminds.inference.groups.contrasts import drawn_contrasts
 
-    model = measure.model
-    changing = [f"{name} ~ {COLUMN} + ({COLUMN} | subject)" for name in measure.contrast]
-    design = design_of_sessions(changing, model, model.parameters, cell.subjects, 2, False)
-    data = first.beside(second).data(model)
+    design = _paired_design(cell, measure)
+    data = first.beside(second).data(measure.model)
     fit = sample_group(data, {}, False, seed, *address, threads=threads, design=design)
     draws_by_name = {about["parameter"]: draws for about, draws in drawn_contrasts(fit)}
     total = sum(weight * draws_by_name[name] for name, weight in measure.contrast.items())
@@ -310,8 +363,8 @@ def characteristics(cell: Cell, rows: pd.DataFrame) -> dict[str, Any]:
     """
     null, aim = _null(cell), Aim.of(cell.options)
     usable = rows[rows["status"] != "failed"]
-    columns = ("effect", "estimate", "standard_error", "low", "high", "excluded")
-    effect, estimate, error, low, high, excluded = (
+    columns = ("effect", "estimate", "standard_error", "low", "high", "excluded", "sampled")
+    effect, estimate, error, low, high, excluded, sampled = (
         usable.reindex(columns=[name])[name].to_numpy(dtype=float) for name in columns
     )
     agreement = scores.agreement(effect, estimate)
@@ -337,6 +390,7 @@ def characteristics(cell: Cell, rows: pd.DataFrame) -> dict[str, Any]:
         "95% covers": covers,
         "failed": int((rows["status"] == "failed").sum()),
         "left out": int(np.nansum(excluded)),
+        **({} if cell.method != "marginal" else {"sampled": int(np.nansum(sampled))}),
     }
 
 

@@ -63,6 +63,9 @@ NOTES = (
     "speaks about that agent (one language model at one temperature), not about others. Else it is "
     "a participant, whose sessions are repeats and are fitted together; seeds of one language "
     "model are repeats, not participants.",
+    "A contrast of parameters over several participants is the mean of the group's law, by its "
+    "marginal likelihood. sampled: data sets whose group that could not estimate, so that it was "
+    "sampled as --estimator hierarchical does.",
     f"Where 95% intervals clearly cover less than {READ_FROM:.0%}, a test that rejects says that "
     "there is something, not how large it is: the size of the effect is not confirmed.",
 )
@@ -382,15 +385,22 @@ class Sought:
             law=law | dict(mark),
             sessions=sessions,
             subjects=subjects,
-            method="hierarchical" if self.question.estimator == "hierarchical" else "map",
+            method=self._method(subjects),
             options={
                 "measure": self.measure.name,
                 "comparison": self.question.comparison,
                 **self.aim.options,
                 **self._priced(environment, subjects, sessions),
             },
-            batch=_batch(subjects * sessions, self.question.estimator),
+            batch=_batch(subjects * sessions, self._method(subjects)),
         )
+
+    def _method(self, subjects: int) -> str:
+        """Return how the contrast is estimated: of one agent, and of other measures, by "map"."""
+        if self.question.estimator == "hierarchical":
+            return "hierarchical"
+        several = subjects > 1 and self.question.stop is None
+        return "marginal" if several and isinstance(self.measure, FittedMeasure) else "map"
 
     def _priced(self, environment: Environment, subjects: int, sessions: int) -> dict[str, Any]:
         """Say what all sessions of a design cost, if a run says what one takes."""
@@ -402,8 +412,10 @@ class Sought:
         return {"dollars": ends, "run": self.observed.as_dict()}
 
 
-def _batch(fits: int, estimator: str) -> int:
-    return 1 if estimator == "hierarchical" else max(1, FITS_PER_BATCH // fits)
+def _batch(fits: int, method: str) -> int:
+    if method == "hierarchical":
+        return 1
+    return max(1, FITS_PER_BATCH // fits // (4 if method == "marginal" else 1))
 
 
 def sought_in(question: Power) -> Sought:
@@ -443,7 +455,7 @@ def sought_in(question: Power) -> Sought:
     if estimator == "hierarchical" and not isinstance(measure, FittedMeasure):
         raise ValueError(
             f"A hierarchical test is of a contrast of parameters; {measure.name} is none. "
-            "Use two_stage."
+            "Leave --estimator out."
         )
     known = checked_correlations(agent, question.correlation, {})
     if known and not isinstance(measure, FittedMeasure):

@@ -64,9 +64,10 @@ class Power(ExperimentQuestion["Result"]):
         one (against the null value), between or paired conditions. "between" compares two groups of
         `subjects` (or of `sessions` of two agents), "paired" two conditions of the same subjects.
     estimator
-        two_stage or hierarchical. "two_stage" fits each unit and tests over units (t, Welch's or
-        paired t test); "hierarchical" asks whether the 95% interval of the group's contrast
-        excludes zero.
+        marginal or hierarchical, of a contrast of parameters over several participants: the group's
+        mean by its marginal likelihood (t test), or whether the 95% interval of a hierarchical
+        model excludes the null value. One agent's sessions and other measures are tested over
+        units (t, Welch's or paired t test).
     subjects
         Participants; 1 is one agent. Per group; several numbers give a grid of designs.
     sessions
@@ -134,7 +135,7 @@ class Power(ExperimentQuestion["Result"]):
     )
     model: type[Model] | str = "rescorla_wagner_dual"
     comparison: Literal["one", "between", "paired"] = "one"
-    estimator: Literal["two_stage", "hierarchical"] = "two_stage"
+    estimator: Literal["marginal", "hierarchical"] = "marginal"
     subjects: int | Sequence[int] = 1
     sessions: int | Sequence[int] = 1
     trials: int | Sequence[int] | None = None

@@ -55,8 +55,8 @@ def stopping(question: Power) -> Result:
             f"The rule is about {rule.measure}; the stated effect is of {measure.name}. Name "
             "the same, or leave it out of the rule."
         )
-    if question.estimator != "two_stage":
-        raise ValueError("A stopping rule goes with the two_stage estimator; got hierarchical.")
+    if question.estimator == "hierarchical":
+        raise ValueError("A stopping rule looks at values of units; leave --estimator out.")
     if sought.aim.options:
         raise ValueError(
             "A stopping rule says itself what ends a study; leave --width and --rope out."
