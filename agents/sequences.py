@@ -54,9 +54,20 @@ class Sequences:
     def group(
         cls, subject: Integers, separate: Sequence[Integers] = (), n_subjects: int | None = None
     ) -> Sequences:
-        """Group trials, given in order of time, by subject code and further integer codes."""
+        """Group trials, given in order of time, by subject code and further codes from 0.
+
+        Raises
+        ------
+        ValueError
+            If a code is negative, as `pandas.factorize` makes it of an empty cell.
+        """
         code = subject
         for column in separate:
+            if column.min(initial=0) < 0:
+                raise ValueError(
+                    "Codes that separate sequences count from 0; one is "
+                    f"{int(column.min())}. Fill in the empty cells of that column."
+                )
             code = code * (int(column.max(initial=0)) + 1) + column
         if (code[1:] >= code[:-1]).all():
             begin = np.append(0, np.flatnonzero(code[1:] != code[:-1]) + 1)[: len(code)]

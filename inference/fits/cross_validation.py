@@ -16,7 +16,7 @@ from knownminds.agents.sequences import Sequences, numbered
 from knownminds.environments import Trials
 from knownminds.environments.later import pandas as pd
 
-from .model_data import ModelData, Unknowns
+from .model_data import ModelData, Unknowns, separating
 from .point import maximum_a_posteriori
 
 Integers = NDArray[np.int64]
@@ -59,8 +59,7 @@ class Folds:
         subject, names = pd.factorize(frame["subject"])
         stimuli = {
             name: np.asarray(pd.factorize(frame[name])[0], dtype=np.int64)
-            for name in dict.fromkeys(name for model in models for name in model.separate)
-            if name in frame
+            for name in dict.fromkeys(n for model in models for n in separating(model, trials))
         }
         by = kept_apart([ModelData.read(model, trials) for model in models], stimuli)
         session = np.asarray(pd.factorize(frame["session"])[0], dtype=np.int64)

@@ -14,7 +14,7 @@ from knownminds.agents import LAPSE, Model, Parameters
 from knownminds.agents.compiled import read_only
 from knownminds.agents.parameters import Array
 from knownminds.agents.sequences import MISSING, Sequences
-from knownminds.environments import Trials
+from knownminds.environments import ENVIRONMENTS, Trials
 from knownminds.environments.later import pandas as pd
 
 # These values stand for a missing answer. A response may be any number, and samplers refuse NaN.
@@ -88,8 +88,9 @@ class ModelData:
             )
         if rows is not None:
             subject, names = pd.factorize(rows)
-        separate = [frame["session"], *(frame[c] for c in model.separate if c in frame)]
-        codes = [np.asarray(pd.factorize(column)[0], dtype=np.int64) for column in separate]
+        names_apart = separating(model, trials)
+        apart = [frame[column] for column in ("session", *names_apart)]
+        codes = [np.asarray(pd.factorize(column)[0], dtype=np.int64) for column in apart]
         flat = {name: frame[name].to_numpy(dtype=float, na_value=np.nan) for name in model.columns}
         given = _answered(model, flat)
         if model.selection is not None and not all_trials:
@@ -213,6 +214,33 @@ class ModelData:
             *map(read_only, columns),
         )
         return total, gradient
+
+
+def separating(model: type[Model], trials: Trials) -> list[str]:
+    """Return the columns in each of whose values a model learns anew.
+
+    These are fields of the trials' experiment: a column of the same name that it has not is the
+    user's. Trials that name no experiment of ours may have them all.
+
+    Raises
+    ------
+    ValueError
+        At the first row in which such a column is empty.
+    """
+    frame = trials.frame
+    places = list(frame["environment"].unique()) if "environment" in frame else []
+    names = [name for name in model.separate if name in frame]
+    if places and set(places) <= set(ENVIRONMENTS):
+        fields = {field.name for place in places for field in ENVIRONMENTS[place].fields}
+        names = [name for name in names if name in fields]
+    for name in names:
+        trials.require(
+            f"{model.name} learns anew in each {name}, so that every trial has one",
+            frame[name].notna(),
+            (name,),
+            "Fill it in, or drop the row.",
+        )
+    return names
 
 
 def _answered(model: type[Model], flat: Mapping[str, Array]) -> NDArray[np.bool_]:

@@ -142,16 +142,26 @@ def test_two_files_of_one_engine_are_sessions_apart_and_a_copy_is_left_out(impor
     assert list(counted.values()) == [2]
 
 
-def test_trials_of_abstract_content_name_their_experiment_and_have_scores(
-    imported, knownminds, tmp_path
-):
-    domains = ["abs_alnum_10", "abs_all_10", "abs_num_symb_10"]
-    trials, _ = imported(write(tmp_path, "f.csv", JUDGES, *judgements(domains)))
-    assert trials["environment"].unique().tolist() == ["collider"]
-    assert trials["domain"].unique().tolist() == ["0", "1", "2"]
-    code, printed, _ = knownminds("score", tmp_path / "out.csv")
-    assert code == 0
-    assert "explaining away" in printed
+def test_each_condition_of_a_file_is_a_row_of_the_page(imported, knownminds, tmp_path):
+    """Two kinds of prompt, two versions of the words, and abstract names; one agent."""
+    stories = ["economy", "society", "weather"]
+    names = ["abs_alnum_10", "abs_all_10", "abs_num_symb_10"]
+    kinds = {"1_v_a.csv": (stories, "numeric"), "1_v_b.csv": (stories, "CoT"),
+             "2_v_c.csv": (stories, "numeric"), "1_v_d.csv": (names, "numeric")}  # fmt: skip
+    for name, (domains, kind) in kinds.items():
+        rows = [row.replace(";numeric;", f";{kind};") for row in judgements(domains)]
+        trials, _ = imported(write(tmp_path, name, JUDGES, *rows))
+        assert trials["domain"].unique().tolist() == ["0", "1", "2"]
+        (tmp_path / "out.csv").rename(tmp_path / f"trials_{name}")
+    files = [tmp_path / f"trials_{name}" for name in kinds]
+    code, printed, errors = knownminds("score", *files, "--json")
+    assert code == 0, errors
+    rows = json.loads(printed)["parts"]["answers"]
+    read = {(row["setting"], row["prompt"]): row["read"] for row in rows}
+    assert read == {
+        ("stories, template 1", "number"): 240, ("stories, template 2", "number"): 240,
+        ("stories, template 1", "chain of thought"): 240, ("abstract, template 1", "number"): 240,
+    }  # fmt: skip
 
 
 def plays(choices, horizon, game=1, means="40,60"):

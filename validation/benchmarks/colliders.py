@@ -88,7 +88,7 @@ def prepare(trials: pd.DataFrame, about: About) -> pd.DataFrame:
     answers = causal_answers(frame).copy()
     answers[WHO] = answers[WHO].astype(str)
     over = about.option("over", ["condition"] if "condition" in answers else [])
-    answers = _over(answers, over) if over else _with_conditions(answers)
+    answers = _over(answers, over) if over else _with_conditions(answers, about)
     if about.people is None:
         return answers
     return pd.concat([answers, _people(about.people)], ignore_index=True)
@@ -107,7 +107,7 @@ def _over(answers: pd.DataFrame, over: Sequence[str]) -> pd.DataFrame:
     return answers.assign(**{SETTING: answers[first].astype(str), PROMPT: prompt})
 
 
-def _with_conditions(answers: pd.DataFrame) -> pd.DataFrame:
+def _with_conditions(answers: pd.DataFrame, about: About) -> pd.DataFrame:
     """Return answers with setting and prompt, plain ones first."""
     for name in ("content", "overload", "reasoning"):
         if name not in answers:
@@ -128,7 +128,7 @@ def _with_conditions(answers: pd.DataFrame) -> pd.DataFrame:
     reasoning = answers["reasoning"].astype(str)
     numeric = reasoning.isin((*NEVER, "numeric", NUMBER)).to_numpy()
     answers[PROMPT] = np.where(numeric, NUMBER, reasoning.str.replace("_", " ")).astype(object)
-    for name in told_apart(answers, WHERE):
+    for name in told_apart(answers, about, WHERE):
         answers[SETTING] = answers[SETTING] + f", {name} " + answers[name].astype(str)
     answers["domain"] = np.where(meaningful, answers["domain"].astype(str), content).astype(object)
     order = pd.DataFrame(

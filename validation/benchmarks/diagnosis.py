@@ -80,7 +80,7 @@ def prepare(trials: pd.DataFrame, about: About) -> pd.DataFrame:
         environment = about.environments.get(cell)
         sets[cell] = environment.network if isinstance(environment, Diagnosis) else cell
     answers[SET] = answers[CELL].astype(str).map(sets)
-    for name in ("reasoning", *told_apart(answers, (SET,))):
+    for name in ("reasoning", *told_apart(answers, about, (SET,))):
         if name in answers and answers[name].nunique() > 1:
             answers[SET] = answers[SET] + ", " + answers[name].astype(str).str.replace("_", " ")
     return answers.assign(

@@ -31,7 +31,9 @@ ANSWER = (
     "outcome",
 )  # fmt: skip
 # A participant's answers may be split by these conditions, besides those that a paper names.
-FURTHER = ("history", "modality", "noise", "temperature", "effort")
+FURTHER = (
+    "history", "modality", "noise", "temperature", "effort", "verbosity", "system", "template",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,14 +275,16 @@ def counted_answers(trials: pd.DataFrame, *conditions: str) -> tuple[pd.DataFram
     return rows, Grid(title, keys[-1], keys[:-1], cell)
 
 
-def told_apart(trials: pd.DataFrame, also: Iterable[str] = ()) -> list[str]:
+def told_apart(trials: pd.DataFrame, about: About, also: Iterable[str] = ()) -> list[str]:
     """Return the further conditions that vary within a participant, beside a paper's `also`.
 
     Participants who answered in one way alone (each at one temperature, say) are kept apart by
-    their names; those who answered in several ways are split by these columns.
+    their names; those who answered in several ways are split by these columns. Wordings that
+    were asked for with --paraphrases are one.
     """
     known = [WHO, *also]
-    names = [name for name in FURTHER if name in trials and name not in known]
+    apart = FURTHER if about.paraphrases == 1 else [n for n in FURTHER if n != "template"]
+    names = [name for name in apart if name in trials and name not in known]
     names = [name for name in names if trials[name].nunique() > 1]
     return [name for name in names if (trials.groupby(known)[name].nunique() > 1).any()]
 

@@ -11,6 +11,8 @@ import numpy as np
 import pandas as pd
 
 from knownminds.environments import Collider
+from knownminds.environments.causes.random_names import CONTENTS
+from knownminds.environments.words.cover_stories import SENSES
 
 from .account import DERIVED, LEFT_OUT, UNREADABLE, Table, Tally
 from .formats import Format
@@ -27,6 +29,10 @@ _CAUSES = {"X": "C1", "Y": "C2", "Z": "E"}
 _LIKELIHOOD = re.compile(r"<likelihood\s*>(.*?)</likelihood\s*>", re.IGNORECASE | re.DOTALL)
 _CONFIDENCE = re.compile(r"<confidence\s*>(.*?)</confidence\s*>", re.IGNORECASE | re.DOTALL)
 _OVERLOAD = re.compile(r"(econ|soc|weath)_ovl_(de|d|e)=(\w+)")
+_ABSTRACT = re.compile(r"abs_(\w+?)(?:_\d+)?")  # the kind of names, and how long they are
+_OF_DOMAIN = 160  # numbers of prompts
+_VERSION = re.compile(r"(\d+)_")  # of the words, at the beginning of a file's name
+_KINDS = {"numeric": "none", "single_numeric_response": "none", "CoT": "chain_of_thought"}
 
 
 def _people(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
@@ -69,6 +75,7 @@ def _people(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFram
         "task": people["letter"], "queried": people["queried"],
         "present": people["present"].where(people["letter"] == "j", ""), "domain": people["story"],
         "sense": people["attr.polarity"], "response": response, "outcome": outcome, "raw_text": raw,
+        "reasoning": "none", "content": "meaningful", "overload": "none",
     })  # fmt: skip
     if "rt" in people:
         frame["rt_s"] = within(table, "rt", tally, least=0)
@@ -88,11 +95,16 @@ def _model(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame
             right &= cells[column].isna() | (cells[column] == values)
     tally.mark(LEFT_OUT, "the prompt's number, or what stands beside it, is none of the collider's",
                table, ~right)  # fmt: skip
-    story, content, control = _stories(table, index, tally)
-    nameless = right & story.isna()
+    name = _names(table, index, tally)
+    nameless = right & (name == "")
     tally.mark(LEFT_OUT, "no domain is named, so that the content is unknown", table, nameless)
     right &= ~nameless
-    wanted = given.get("control")
+    told = _conditions(name, index)
+    strange = right & told["domain"].isna()
+    tally.mark(LEFT_OUT, "a domain that is none of the collider's", table, strange)
+    right &= ~strange
+    told["domain"] = told["domain"].fillna(0).astype(np.int64)
+    control, wanted = told["control"], given.get("control")
     if control[right].nunique() > 1 and wanted is None:
         raise ValueError(
             f"Overloads and their controls differ in a setting; {table.file} has both. "
@@ -108,10 +120,10 @@ def _model(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame
     index = index[kept]
     tally.mark(DERIVED, "the question, from the prompt's number", table, np.ones(len(table)))
     frame = _answered(table, tally)
-    kind = _text(cells, "prompt_category").str.strip()
-    version = table.name.split("_v_")[0].split("_")[0] if "_v_" in table.name else ""
-    temperature = _text(cells, "temperature")
-    effort = _text(cells, "reasoning_effort")
+    kind, temperature = _text(cells, "prompt_category"), _text(cells, "temperature")
+    effort, verbosity = _text(cells, "reasoning_effort"), _text(cells, "verbosity")
+    version = _VERSION.match(table.name)
+    tally.mark(DERIVED, "reasoning, from 'prompt_category'", table, kind.isin(list(_KINDS)))
     who = _text(cells, "subject").str.cat(effort, sep=" ").str.strip()
     prompt = kind + ("/" + temperature).where(temperature != "", "")
     nth = pd.DataFrame({"w": who, "a": prompt, "i": index}).groupby(["w", "a", "i"]).cumcount()
@@ -119,9 +131,10 @@ def _model(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame
     return frame.assign(
         subject=who, session=prompt + ("/" + nth.astype("str")).where(nth > 0, ""),
         trial=index, task=task[kept].to_numpy(), queried=_QUERIED[index % 20],
-        present=_PRESENT[index % 20], domain=story[kept].to_numpy(), sense=sense[kept].to_numpy(),
-        content_name=content[kept].to_numpy(), prompt_category=kind, temperature=temperature,
-        reasoning_effort=effort, verbosity=_text(cells, "verbosity"), prompt_version=version,
+        present=_PRESENT[index % 20], sense=sense[kept].map(SENSES.index).to_numpy(),
+        reasoning=kind.replace(_KINDS), **{str(n): told.loc[kept, n].to_numpy() for n in told},
+        temperature=temperature, effort=effort, verbosity=verbosity,
+        template=version[1] if version else "",
     )  # fmt: skip
 
 
@@ -132,34 +145,37 @@ def _text(cells: pd.DataFrame, column: str) -> pd.Series[Any]:
     return cells[column].fillna("").astype("str").str.strip().replace("N/A", "")
 
 
-def _stories(
+def _names(
     table: Table, index: np.ndarray[Any, np.dtype[np.int64]], tally: Tally
-) -> tuple[pd.Series[Any], pd.Series[Any], pd.Series[Any]]:
-    """Return the story of each row, the name of its content, and whether it is a control.
+) -> pd.Series[Any]:
+    """Return the domain of each row as it is written, "" where none is known.
 
-    A row without a domain, as errors are, has that of the other rows with such numbers. Where no
-    row of a file names one, the story is missing.
+    A row without a domain, as errors are, has that of the other rows with such numbers.
     """
     name = _text(table.cells, "domain")
     named = name.where(name != "")
-    domains = named.groupby(index // 160)
+    domains = named.groupby(index // _OF_DOMAIN)
     common = domains.transform("first").where(domains.transform("nunique") == 1)
     tally.mark(
         DERIVED, "the domain, from the prompt's number", table, named.isna() & common.notna()
     )
-    name = named.fillna(common).fillna("")
-    overloaded = name.str.extract(_OVERLOAD)
+    return named.fillna(common).fillna("")
+
+
+def _conditions(name: pd.Series[Any], index: np.ndarray[Any, np.dtype[np.int64]]) -> pd.DataFrame:
+    """Return domain, content, overload and control of each row, as our experiment has them.
+
+    The domain is a position. That of abstract content follows from the prompt's number.
+    """
+    overloaded, kind = name.str.extract(_OVERLOAD), name.str.extract(f"^{_ABSTRACT.pattern}$")[0]
     story = name.replace({"society": "sociology"})
     story = story.where(story.isin(_STORIES), overloaded[0].map(_SHORT))
-    abstract = name.str.startswith("abs")
-    position = {each: str(k) for k, each in enumerate(name[abstract].unique())}
-    if len(position) > 3:
-        raise ValueError(
-            f"A collider has three stories at most; {table.file} has {len(position)} abstract "
-            f"ones: {', '.join(position)}. Import some at a time: --where domain={name[0]}."
-        )
-    story = story.where(~abstract, name.map(position))
-    return story, name, overloaded[2] == "ctl"
+    place = story.map({each: k for k, each in enumerate(_STORIES)}).astype(float)
+    return pd.DataFrame({
+        "domain": np.where(kind.isna(), place, index // _OF_DOMAIN % len(_STORIES)),
+        "content": kind.fillna("meaningful"), "overload": overloaded[1].fillna("none"),
+        "control": overloaded[2] == "ctl",
+    })  # fmt: skip
 
 
 def _answered(table: Table, tally: Tally) -> pd.DataFrame:
@@ -194,18 +210,14 @@ def _answered(table: Table, tally: Tally) -> pd.DataFrame:
 
 
 def _settings(frame: pd.DataFrame, tables: Sequence[Table]) -> dict[str, Any]:
-    if "content_name" not in frame:
-        return {}
-    table = frame["content_name"].str.extract(_OVERLOAD).dropna()
-    if not len(table):
-        return {}
-    kinds = table[1].unique()
-    if len(kinds) > 1:
-        raise ValueError(
-            f"Settings belong to one experiment; the files hold overloads {', '.join(kinds)}. "
-            "Import them apart."
-        )
-    return {"overload": kinds[0], "control": bool((table[2] == "ctl").all())}
+    """Return the conditions that all trials share."""
+    names = [name for name in ("content", "overload", "control") if name in frame]
+    same = {name: frame[name].iloc[0] for name in names if frame[name].nunique() == 1}
+    if same.get("content", "meaningful") not in CONTENTS:
+        del same["content"]
+    if set(frame["reasoning"]) == {"chain_of_thought"}:
+        same["answer"] = "chain_of_thought"
+    return {name: bool(value) if name == "control" else str(value) for name, value in same.items()}
 
 
 FORMATS = (
@@ -222,6 +234,15 @@ FORMATS = (
         frozenset({"id", "response", "prompt_category", "subject"}),
         _model,
         settings=_settings,
-        also=frozenset({"domain", "task", "cntbl_cond"}),
+        also=frozenset(
+            {
+                "domain",
+                "task",
+                "cntbl_cond",
+                "temperature",
+                "reasoning_effort",
+                "verbosity",
+            }
+        ),
     ),
 )

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from knownminds.environments import ENVIRONMENTS, Environment, Trials, make, unknown
+from knownminds.environments.conditions import conditions_of
 from knownminds.environments.record.text_table import counted
+from knownminds.environments.record.trials import SETTINGS
 
 from .account import DERIVED, LEFT_OUT, TOLD, Account, Table, Tally, account_of
 from .browser import is_json, read_browser
@@ -110,6 +112,8 @@ def import_tables(
     if mapping is not None and environment is not None:
         _check_scale(whole, environment, mapping)
     trials = Trials.from_frame(whole, environment=environment)
+    if environment is not None:
+        trials.frame.attrs[SETTINGS] = {environment.name: _that_hold(environment, trials)}
     account = account_of(known.source, names[0], tables, tally, trials.frame)
     return Imported(trials, account, known.mapping)
 
@@ -227,14 +231,23 @@ def chosen(table: Table, where: Mapping[str, str], tally: Tally) -> Table:
 def _experiment(
     known: Format, frame: pd.DataFrame, tables: Sequence[Table], given: Mapping[str, Any]
 ) -> Environment | None:
-    abstract = "content_name" in frame and frame["domain"].astype("str").isin(list("012")).any()
-    if not known.environment or abstract:  # abstract content has no words here
+    if not known.environment:
         return None
     plain = make(known.environment)
     for setting in given:
         if setting not in plain.settings:
             raise ValueError(unknown(f"setting of {plain.name}", setting, plain.settings))
     return make(plain.name, **known.settings_of(frame, tables, given))
+
+
+def _that_hold(environment: Environment, trials: Trials) -> dict[str, Any]:
+    """Return the settings that go with trials: no condition that is another one in some rows."""
+    told, frame = conditions_of(environment), trials.frame
+    other = {n for n, value in told.items() if n in frame and not (frame[n] == value).all()}
+    other |= {"control"} if "overload" in other else set()
+    names = {"answer": "reasoning"}
+    settings = trials.settings[environment.name]
+    return {name: value for name, value in settings.items() if names.get(name, name) not in other}
 
 
 def _check_scale(frame: pd.DataFrame, environment: Environment, mapping: ColumnMap) -> None:

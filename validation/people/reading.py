@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from knownminds.environments import Environment, Outcome, Session, Trials, make, session_stream
+from knownminds.environments.conditions import conditions_of
 from knownminds.validation.engine.arguments import set_to
 from knownminds.validation.imports.account import LEFT_OUT, TOLD, Account, Table, Tally, account_of
 from knownminds.validation.imports.browser import json_values
@@ -191,9 +192,8 @@ def _lived(file: Path, content: Mapping[str, Any], tally: Tally) -> pd.DataFrame
     frame = pd.DataFrame(rows)
     if frame["rt_s"].isna().all():
         frame = frame.drop(columns="rt_s")
-    return frame.assign(
-        subject=name, labels=json.dumps(design.labels), page_subject=content["subject"]
-    )
+    told = {"labels": json.dumps(design.labels), "page_subject": content["subject"]}
+    return frame.assign(subject=name, **told, **conditions_of(environment))
 
 
 def _compare(file: Path, played: Mapping[str, Any], recorded: Mapping[str, Any]) -> None:
