@@ -1,9 +1,12 @@
 """What the files of others hide: no answer is lost, and every row is counted."""
 
 import json
+import random
+import re
 
 import pandas as pd
 import pytest
+import their_files
 
 CASINOS = "run,trial,task,choice,reward"
 JUDGES = (
@@ -267,3 +270,87 @@ def test_a_fit_of_no_readable_answer_is_refused(knownminds, tmp_path, method):
     assert code == 2
     assert "8 malformed" in errors
     assert not out.exists()
+
+
+BANDIT, DAYS = "subjID,choice,outcome", "run,trial,action1,state,action2,reward"
+PLAYS = "run,trial,mean0,mean1,reward0,reward1,choice,reward"
+OTHER_CODES = {  # head, rows, and what the map that is told brings: answers and rewards
+    "choices from 0": (BANDIT, [f"1,{k % 2},1" for k in range(40)], [0, 1], [1]),
+    "a code below": (BANDIT, [f"1,{0 if k == 7 else 1 + k % 2},1" for k in range(40)], None, None),
+    "amounts": (BANDIT, [f"1,{1 + k % 2},{25 - 50 * (k % 2)}" for k in range(40)], [0, 1], [0, 1]),
+    "words": (BANDIT, [f"1,{'ba'[k % 2]},1" for k in range(40)], [0, 1], [1]),
+    "one answer": (BANDIT, ["1,2,1"] * 38 + ["1,x,1"] * 2, None, None),
+    "casinos": (CASINOS, [f"0,{k},1,{k % 2},{25 * (k % 2)}" for k in range(40)], [0, 1], [0, 1]),
+    "games": (PLAYS, [f"{k // 5},{k % 5},6,5,7,7,{'RL'[k % 2]},7" for k in range(40)], [0, 1], [7]),
+    "confidences": (
+        "run,trial,block,block_trial,choice,reward,confidence,accurate",
+        [f"0,{k},0,{k},{k % 2},50,{60 + k % 9},1" for k in range(20)], [0, 1], [50],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", OTHER_CODES)
+def test_codes_of_another_scheme_are_refused_with_the_map_that_fits(
+    imported, knownminds, tmp_path, case
+):
+    head, rows, actions, rewards = OTHER_CODES[case]
+    file = write(tmp_path, "f.csv", head, *rows)
+    code, _, errors = knownminds("import", file, "--out", tmp_path / "out.csv")
+    assert code == 2
+    assert not (tmp_path / "out.csv").exists()
+    if actions is None:  # which code stands for no answer is for the user to say
+        assert re.search(r"--missing (0|x)\.", errors)
+        return
+    line = re.search(r"--map '(.*)'", errors)[1]
+    trials, counted = imported(file, "--map", line)
+    assert set(trials["outcome"]) == {"ok"}
+    assert counted == {} or case == "confidences"  # whose accuracy does not agree
+    assert sorted(trials["action"].unique()) == actions
+    assert sorted(trials["reward"].unique()) == rewards
+
+
+def test_slips_are_counted_and_true_and_false_are_rewards(imported, tmp_path):
+    rows = [f"0,{k},1,{'x' if k == 7 else k % 2},{'TRUE' if k % 2 else 'FALSE'}" for k in range(60)]
+    rows[9] = "0,9,1,1,"
+    trials, counted = imported(write(tmp_path, "f.csv", CASINOS, *rows))
+    assert trials["outcome"].value_counts().to_dict() == {"ok": 58, "malformed": 2}
+    assert trials["reward"].sum() == 28  # of 30 odd trials, 7 has no answer, 9 no reward
+    assert counted == {"'choice' is no answer: one of 0, 1": 1,
+                       "'reward' of an answer is empty": 1}  # fmt: skip
+
+
+def test_a_code_for_no_answer_is_looked_for_among_answers_alone(imported, tmp_path):
+    rows = [f"1,{0 if k % 4 == 0 else 1 + k % 2},{0 if k % 4 == 0 else 1}" for k in range(40)]
+    file = write(tmp_path, "f.csv", "subjID,choice,outcome", *rows)
+    trials, _ = imported(file, "--missing", "0", "--map", "outcome: 0=0,1=1")
+    assert trials["outcome"].value_counts().to_dict() == {"ok": 30, "empty": 10}
+
+
+@pytest.mark.parametrize("made", their_files.MADE[:9])
+@pytest.mark.parametrize("n", [1, 3])
+def test_an_exact_copy_of_a_row_is_left_out_and_counted(imported, tmp_path, made, n):
+    """Half of them stand right behind their row, the others at the end of the file."""
+    file = made()
+    rows = file.text.rstrip("\n").split("\n")
+    cell = ";" if ";" in rows[0] else ","
+    plain = [k for k, row in enumerate(rows) if row.count(cell) == rows[0].count(cell)]
+    for k in sorted(random.Random(n).sample(plain[2:], n), reverse=True):
+        rows.insert(k + 1 if k % 2 else len(rows), rows[k])
+    trials, counted = imported(write(tmp_path, file.name, *rows))
+    assert len(trials) == len(file.trials)
+    assert trials["session"].nunique() == len({trial["session"] for trial in file.trials})
+    copies = "an exact copy of a row before it"
+    of_copies = {k: v for k, v in counted.items() if "twice in its run" in k or k == copies}
+    doubled = len(file.trials) if file.environment == "instrumental_learning" else 0
+    assert sum(of_copies.values()) == n + doubled
+
+
+def test_a_doubled_row_among_casinos_costs_one_row(imported, tmp_path):
+    rows = [f"0,{k},{1 + k % 4},{k % 2},1" for k in range(96)]
+    trials, counted = imported(write(tmp_path, "f.csv", CASINOS, *rows[:11], rows[10], *rows[11:]))
+    assert len(trials) == 96
+    assert counted == {"an exact copy of a row before it": 1}
+    strange = f"{rows[10][:-1]}0"  # which of the two is the trial?
+    trials, counted = imported(write(tmp_path, "f.csv", CASINOS, *rows[:11], strange, *rows[11:]))
+    assert len(trials) == 95
+    assert counted == {"a trial that stands twice in its run with other cells": 2}

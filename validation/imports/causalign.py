@@ -16,7 +16,7 @@ from knownminds.environments.words.cover_stories import SENSES
 
 from .account import DERIVED, LEFT_OUT, UNREADABLE, Table, Tally
 from .formats import Format
-from .tables import answers, identified, stimuli, within
+from .tables import answers, identified, stimuli, within, without_copies
 
 TASKS = "aabbccddeeffgghhijjk"  # of the 20 questions, in the order of their numbers
 _PROMPTS = 960  # an overload has three domains and the three of its control, each 160 numbers wide
@@ -38,6 +38,7 @@ _KINDS = {"numeric": "none", "single_numeric_response": "none", "CoT": "chain_of
 def _people(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
     """Read people's judgements, 0 to 100."""
     table = identified(table, "s", tally)
+    table = without_copies(table, table.cells["s"], table.cells["trial"], tally)
     cells = table.cells
     letter, study = cells["letter.type"].str.lower(), cells["study.type"].astype("str")
     queried = study.str.partition("|")[0].map(_CAUSES)
@@ -84,6 +85,10 @@ def _people(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFram
 
 def _model(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
     """Read models' answers; the question follows from the number of the prompt."""
+    passed = pd.Series("", index=table.cells.index)
+    for column in ("subject", "prompt_category", "temperature", "reasoning_effort"):
+        passed = passed + "/" + _text(table.cells, column)
+    table = without_copies(table, passed, table.cells["id"], tally, repeated=True)
     cells = table.cells
     number = within(table, "id", tally, least=1, most=_PROMPTS, whole=True)
     index = np.nan_to_num(number, nan=1).astype(np.int64) - 1
@@ -132,7 +137,7 @@ def _model(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame
         subject=who, session=prompt + ("/" + nth.astype("str")).where(nth > 0, ""),
         trial=index, task=task[kept].to_numpy(), queried=_QUERIED[index % 20],
         present=_PRESENT[index % 20], sense=sense[kept].map(SENSES.index).to_numpy(),
-        reasoning=kind.replace(_KINDS), **{str(n): told.loc[kept, n].to_numpy() for n in told},
+        reasoning=kind.replace(_KINDS), **{str(n): told[n].to_numpy()[kept] for n in told},
         temperature=temperature, effort=effort, verbosity=verbosity,
         template=version[1] if version else "",
     )  # fmt: skip
@@ -150,12 +155,17 @@ def _names(
 ) -> pd.Series[Any]:
     """Return the domain of each row as it is written, "" where none is known.
 
-    A row without a domain, as errors are, has that of the other rows with such numbers.
+    A row without a domain, as errors are, has that of the other rows with such numbers. Where all
+    domains that are named are stories in the order of the prompts, so are those that are not.
     """
     name = _text(table.cells, "domain")
     named = name.where(name != "")
     domains = named.groupby(index // _OF_DOMAIN)
     common = domains.transform("first").where(domains.transform("nunique") == 1)
+    ordered = np.array(_STORIES)[index // _OF_DOMAIN % len(_STORIES)]
+    told = named.dropna().replace({"society": "sociology"})
+    if len(told) and (told == ordered[told.index]).all():
+        common = common.fillna(pd.Series(ordered, index=name.index))
     tally.mark(
         DERIVED, "the domain, from the prompt's number", table, named.isna() & common.notna()
     )

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from knownminds.environments import (
     better_machine,
@@ -27,12 +27,24 @@ from .account import DERIVED, LEFT_OUT, TOLD, UNREADABLE, Table, Tally
 from .formats import Format, Reader
 from .mapped import agreed_in
 from .shapes import whole_games
-from .tables import answers, check_coded, stimuli, whole_numbers, within
+from .tables import (
+    answers,
+    check_known,
+    mostly_twice,
+    numbers,
+    stimuli,
+    truths,
+    whole_numbers,
+    within,
+    without_copies,
+)
 
 _BLOCKS = (21, 20, 20, 19)  # trials of the restless bandit's blocks, in every file
 _MAXIMA = (128, 32, 8)
 _LETTERS = ("X", "Y")
 _ALIENS = (("D", "F"), ("J", "K"))
+_STAGES = {"action1": "XY", "state": "XY", "action2": "DFJK"}  # letters of each column
+_DAYS_BY = "--environment two_step --map subject=run --map '"
 _WHOLE: dict[str, Any] = {"least": 0, "most": 1e6, "whole": True}
 
 
@@ -54,6 +66,17 @@ def _identified(table: Table, tally: Tally) -> Table:
     return replace(table, cells=table.cells.assign(run=run)).keep(given)
 
 
+def _unpaid(
+    table: Table, tally: Tally, points: NDArray[np.float64], answered: ArrayLike
+) -> NDArray[np.bool_]:
+    """Return which answers have no reward that can be: none at all, or none of the allowed."""
+    lost: NDArray[np.bool_] = np.isnan(points) & np.asarray(answered, dtype=bool)
+    empty = table.cells["reward"].isna().to_numpy()
+    tally.mark(UNREADABLE, "'reward' of an answer is empty", table, lost & empty)
+    tally.mark(UNREADABLE, "'reward' of an answer is none that can be", table, lost & ~empty)
+    return lost
+
+
 def _told(table: Table, frame: pd.DataFrame) -> pd.DataFrame:
     """Add what is known of all trials of a file."""
     synthetic = table.name == "human" and "informative_lh" in table.cells
@@ -63,7 +86,12 @@ def _told(table: Table, frame: pd.DataFrame) -> pd.DataFrame:
 
 def _urns(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
     """Read probabilistic reasoning: a prior, a likelihood, a ball, and the stated probability."""
-    table = _identified(table, tally)
+    table = truths(_identified(table, tally), "red_observation", tally)
+    # One of a run's two problems has a prior that tells something.
+    telling_prior = ~np.isin(np.round(10 * numbers(table, "prior", Tally())[0]), (4, 5, 6))
+    kind = table.cells["run"] + np.where(telling_prior, "/prior", "/likelihood")
+    first = pd.Series(np.unique(kind, return_index=True)[1][pd.factorize(kind, sort=True)[0]])
+    table = without_copies(table, table.cells["run"], first, tally, begun_anew=True)
     tenths = {"least": 0.0, "most": 1.0}
     table, shown = stimuli(table, tally, prior=tenths, lh=tenths)
     rounded = {name: np.round(values, 1) for name, values in shown.items()}
@@ -71,7 +99,7 @@ def _urns(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
     for name, values in shown.items():
         exact &= np.abs(values - rounded[name]) < 1e-9
     tally.mark(LEFT_OUT, "'prior' or 'lh' is no tenth", table, ~exact)
-    ball = table.cells["red_observation"].map({"True": 1, "False": 0}).astype(float)
+    ball = pd.Series(within(table, "red_observation", tally, allowed=(0, 1)))
     tally.mark(LEFT_OUT, "'red_observation' is not True or False", table, exact & ball.isna())
     informative, flat = ((1, 2, 3, 7, 8, 9), (4, 5, 6))
     tenth = {name: np.round(10 * values) for name, values in rounded.items()}
@@ -106,11 +134,11 @@ def _urns(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
 def _games(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
     """Read the horizon task: games of 5 or 10 plays, the first four forced."""
     table = _identified(table, tally)
-    check_coded(table, "choice")
+    table = without_copies(table, table.cells["run"], table.cells["trial"], tally)
     cells = table.cells
     rules: dict[str, dict[str, Any]] = {
         "trial": {"least": 0, "most": 9, "whole": True},
-        "choice": {"allowed": (0, 1)},
+        "choice": {"allowed": (0, 1), "coded": "answer"},
         "reward": {"least": -1000, "most": 1000},
         **{
             name: {"least": -1000, "most": 1000}
@@ -141,13 +169,12 @@ def _games(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame
 def _restless(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
     """Read the restless bandit: a machine and a confidence."""
     table = _identified(table, tally)
-    check_coded(table, "choice")
+    table = without_copies(table, table.cells["run"], table.cells["trial"], tally)
     table, shown = stimuli(table, tally, trial=_WHOLE, block={"least": 0, "most": 3, "whole": True})
     choice, fate, raw = answers(table, "choice", tally, allowed=(0, 1))
     sure, doubt, text = answers(table, "confidence", tally, least=0.0, most=1.0)
     points = within(table, "reward", tally, least=-1000, most=1000)
-    lost = np.isnan(points) & ~np.isnan(choice) & ~np.isnan(sure)
-    tally.mark(UNREADABLE, "'reward' of a choice is no number", table, lost)
+    lost = _unpaid(table, tally, points, ~np.isnan(choice) & ~np.isnan(sure))
     outcome = np.where(fate != "ok", fate, np.where(doubt != "ok", "malformed", "ok"))
     outcome = np.where(lost, "malformed", outcome)
     ok = outcome == "ok"
@@ -193,19 +220,25 @@ def _better(
 def _casinos(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
     """Read instrumental learning: a casino, a machine, and whether it paid."""
     table = _identified(table, tally)
-    check_coded(table, "choice")
+    # In runs of copies each copy has the next trial's casino.
+    run, number = table.cells["run"], whole_numbers(table.cells["trial"])
+    doubled = mostly_twice(run, number)
+    copy = table.cells.duplicated() & ~doubled
+    tally.mark(LEFT_OUT, "an exact copy of a row before it", table, copy)
+    table, run, number, doubled = (table.keep(~copy), *(x[~copy] for x in (run, number, doubled)))
+    again = pd.DataFrame({"run": run, "trial": number}).reset_index(drop=True)
+    doubled = doubled.reset_index(drop=True)
+    unlike = again.duplicated(keep=False) & ~doubled
+    tally.mark(LEFT_OUT, "a trial that stands twice in its run with other cells", table, unlike)
+    twice = again.duplicated() & doubled
+    tally.mark(LEFT_OUT, "a trial that stands twice in its run", table, twice)
+    # Where one of two is missing, which of the casinos is the trial's is unknown.
+    alone = doubled & ~again.duplicated(keep=False)
+    tally.mark(LEFT_OUT, "a trial whose copy is missing in a run of copies", table, alone)
+    table = table.keep(~(unlike | twice | alone))
     first = 0 if table.name == "meta-RL" else 1  # their casinos are numbered from 1, but there
     tasks = {"least": first, "most": first + 3, "whole": True}
     table, shown = stimuli(table, tally, trial=_WHOLE, task=tasks)
-    again = pd.DataFrame({"run": table.cells["run"], "trial": shown["trial"]})
-    twice = again.duplicated()
-    tally.mark(LEFT_OUT, "a trial that stands twice in its run", table, twice)
-    doubled = twice.groupby(table.cells["run"], sort=False).transform("any")
-    # The copy has the next trial's casino: where one of two is missing, which one is unknown.
-    alone = doubled & ~again.duplicated(keep=False)
-    tally.mark(LEFT_OUT, "a trial whose copy is missing in a run of copies", table, alone)
-    kept = ~(twice | alone).to_numpy()
-    table, shown = table.keep(kept), {name: values[kept] for name, values in shown.items()}
     tally.mark(
         DERIVED,
         f"casinos numbered from 0 ('task' less {first})",
@@ -213,12 +246,14 @@ def _casinos(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFra
         np.full(len(table), bool(first)),
     )
     action, outcome, raw = answers(table, "choice", tally, allowed=(0, 1))
-    points = within(table, "reward", tally, allowed=(0, 1))
+    points = within(table, "reward", tally, allowed=(0, 1), coded="reward")
+    lost = _unpaid(table, tally, points, outcome == "ok")
     if "reward1" in table.cells:
-        pays = [within(table, name, tally, allowed=(0, 1)) for name in ("reward0", "reward1")]
-        points = np.where(points == np.where(action == 1, pays[1], pays[0]), points, np.nan)
-    lost = np.isnan(points) & (outcome == "ok")
-    tally.mark(UNREADABLE, "'reward' of a choice is not what its machine paid", table, lost)
+        rule: dict[str, Any] = {"allowed": (0, 1), "coded": "reward"}
+        pays = [within(table, name, tally, **rule) for name in ("reward0", "reward1")]
+        other = (points != np.where(action == 1, pays[1], pays[0])) & (outcome == "ok") & ~lost
+        tally.mark(UNREADABLE, "'reward' of a choice is not what its machine paid", table, other)
+        lost |= other
     outcome = np.where(lost, "malformed", outcome)
     ok = outcome == "ok"
     return _told(table, pd.DataFrame({
@@ -231,8 +266,13 @@ def _casinos(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFra
 def _days(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
     """Read the two-step task: both stages of a day in one row."""
     table = _identified(table, tally)
+    table = without_copies(table, table.cells["run"], table.cells["trial"], tally, begun_anew=True)
     table, shown = stimuli(table, tally, trial=_WHOLE)
     cells = table.cells
+    for column, letters in _STAGES.items():
+        known = {letter: float(k % 2) for k, letter in enumerate(letters)}
+        strange = cells[column].notna() & ~cells[column].isin(list(letters))
+        check_known(table, column, strange, known, map_by=_DAYS_BY + column)
     flown = cells["action1"].isin(_LETTERS)
     tally.mark(UNREADABLE, "'action1' is no shuttle", table, ~flown)
     landed = cells["state"].isin(_LETTERS)
@@ -244,9 +284,8 @@ def _days(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
     offered = np.array([*_ALIENS, ("", "")], dtype=object)[planet]
     dealt = (cells["action2"].to_numpy(dtype=object)[:, None] == offered).any(axis=1)
     tally.mark(UNREADABLE, "'action2' is no alien of that planet", table, flown & ~dealt)
-    paid = within(table, "reward", tally, allowed=(0, 1))
-    lost = flown & dealt & np.isnan(paid)
-    tally.mark(UNREADABLE, "'reward' of a deal is not 0 or 1", table, lost)
+    paid = within(table, "reward", tally, allowed=(0, 1), coded="reward")
+    lost = _unpaid(table, tally, paid, flown & dealt)
     subject = _runs(table)
     again = pd.DataFrame({"s": subject, "t": shown["trial"][kept]})
     nth = again.groupby(["s", "t"], sort=False).cumcount()
@@ -268,12 +307,13 @@ def _days(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
 
 def _balloons(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
     """Read balloons: how often each was pumped, and whether it burst."""
-    table = _identified(table, tally)
+    table = truths(_identified(table, tally), "exploded", tally)
+    table = without_copies(table, table.cells["run"], table.cells["trial"], tally, begun_anew=True)
     most: dict[str, Any] = {"least": 0, "most": max(_MAXIMA), "whole": True}
     table, shown = stimuli(
         table, tally, trial=_WHOLE, pumps=most, max_pumps={"allowed": _MAXIMA}, reward=most
     )
-    burst = table.cells["exploded"].map({"True": 1.0, "False": 0.0}).to_numpy(dtype=float)
+    burst = within(table, "exploded", tally, allowed=(0, 1))
     pumps, maximum = shown["pumps"], shown["max_pumps"]
     right = ~np.isnan(burst) & (pumps <= maximum) & (shown["reward"] == np.where(burst, 0, pumps))
     right &= np.where(burst == 1, pumps > 0, pumps < maximum)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from knownminds.environments import ENVIRONMENTS, Environment, Trials, make, unknown
@@ -19,13 +20,15 @@ from knownminds.environments.record.trials import SETTINGS
 from .account import DERIVED, LEFT_OUT, TOLD, Account, Table, Tally, account_of
 from .browser import is_json, read_browser
 from .formats import Format, format_of, format_of_map
-from .mapping import ColumnMap
-from .tables import named_after_file, read_table
+from .mapping import UNITS, ColumnMap
+from .tables import named_after_file, read_table, whole_numbers
 from .told_texts import read_texts
 
 if TYPE_CHECKING:
     from knownminds.validation.data.questions import AskImport
 
+# Columns of answers in formats of others; only these hold codes for no answer.
+ANSWERED_BY = {"choice", "confidence", "left_pred", "action1", "action2", "pumps", "response", "y"}
 WIDE = 5  # numbered columns of one name, from which on a table is taken for wide
 
 
@@ -128,19 +131,22 @@ def _table(file: Path, question: AskImport, mapping: ColumnMap | None, tally: Ta
         return read_texts(file, mapping.pattern, mapping.names, tally)
     if mapping is not None and file.suffix in (".json", ".txt") and is_json(file):
         return read_browser(file, tally)
-    gaps = () if mapping is not None else question.missing
-    return read_table(file, tally, encoding=question.encoding, gaps=gaps)
+    return read_table(file, tally, encoding=question.encoding)
 
 
 def _format(table: Table, question: AskImport, mapping: ColumnMap | None) -> tuple[Format, Table]:
-    """Return what explains a table, and the table as that has its columns."""
+    """Return what explains a table, and the table as that has its columns.
+
+    A mapping that names no column changes codes of a format that is known.
+    """
     name, source = name_of(question.environment), question.format
-    if mapping is not None:
+    codes_alone = mapping is None or not (mapping.columns or mapping.pattern)
+    fitting = format_of(table, source, name) if codes_alone else None
+    if mapping is not None and fitting is None:
         if question.subject_from_file:
             columns = {ours: t for ours, t in mapping.columns.items() if ours != "subject"}
             table, mapping = named_after_file(table), replace(mapping, columns=columns)
         return format_of_map(mapping, "a mapping", name), table
-    fitting = format_of(table, source, name)
     if fitting is None:
         of = f"a table of {source}" if source else "of a format that is known"
         raise ValueError(
@@ -156,7 +162,31 @@ def _format(table: Table, question: AskImport, mapping: ColumnMap | None) -> tup
                 f"No column of {table.file} names its experiment. Name it with --environment."
             )
         known = format_of_map(known.mapping, known.source, name)
-    return known, ready
+    codes = (mapping or ColumnMap()).merged(ColumnMap(missing=tuple(question.missing)))
+    if known.mapping is not None:
+        return format_of_map(known.mapping.merged(codes), known.source, known.environment), ready
+    return known, _recoded(ready, codes)
+
+
+def _recoded(table: Table, codes: ColumnMap) -> Table:
+    """Return a table of a known format whose cells are in the codes of that format."""
+    added: dict[str, Any] = {}
+    for column in dict.fromkeys((*codes.values, *codes.units)):
+        if column not in table.cells:
+            raise ValueError(unknown(f"column of {table.file}", column, table.cells.columns))
+        plain = whole_numbers(table.cells[column]).where(table.cells[column].notna())
+        meant = {text: f"{value:g}" for text, value in codes.values.get(column, {}).items()}
+        if column in codes.units:
+            scale = UNITS[codes.units[column]][0]
+            values = pd.to_numeric(plain, errors="coerce").to_numpy(dtype=float)
+            plain = pd.Series(scale(values)).astype("str").where(~np.isnan(values), plain)
+        added[column] = plain.map(
+            lambda text, meant=meant: meant.get(text, text), na_action="ignore"
+        )
+    for column in ANSWERED_BY & set(map(str, table.cells.columns)):
+        cells = added.get(column, table.cells[column])
+        added[column] = cells.where(~cells.isin(list(codes.missing)))
+    return replace(table, cells=table.cells.assign(**added)) if added else table
 
 
 def _named_in(table: Table) -> str | None:
@@ -273,7 +303,9 @@ def _check_scale(frame: pd.DataFrame, environment: Environment, mapping: ColumnM
 
 def _nothing(tables: Sequence[Table], tally: Tally) -> str:
     why = "; ".join(
-        f"{entry.what} ({counted(entry.rows, 'row')})" for entry in tally.entries if entry.rows
+        f"{entry.what} ({counted(entry.rows, 'row')})"
+        for entry in tally.entries
+        if entry.rows and entry.kind != DERIVED
     )
     names = ", ".join(table.file for table in tables[:3]) or "the files"
     return f"An import makes at least one trial; {names} gave none: {why or 'no rows'}."

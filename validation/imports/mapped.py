@@ -27,7 +27,7 @@ from .browser import opened
 from .discounting_answers import questions_of_answers
 from .mapping import BY_ACTION, UNITS, ColumnMap
 from .shapes import SHAPES, reshaped
-from .tables import identified, numbers, whole_numbers
+from .tables import check_known, identified, numbers, whole_numbers, without_copies
 
 ANSWERS = ("action", "response", "action1", "action2", "pumps")
 PAID = ("reward", "gain", "loss")
@@ -69,6 +69,7 @@ def mapped_rows(
         with_constants = with_constants.keep(~lost)
     else:
         with_constants = identified(with_constants, "subject", tally)
+    with_constants = _without_copies(with_constants, tally)
     shape = _shape(environment, with_constants.cells)
     rows = _Rows(with_constants, mapping, environment, shape, tally)
     with_constants, frame = rows.numbered()
@@ -84,6 +85,17 @@ def mapped_rows(
         if "block" not in frame:
             frame = _blocks(with_constants, frame, tally)
     return _answered(with_constants, frame, environment, tally)
+
+
+def _without_copies(table: Table, tally: Tally) -> Table:
+    """Leave out exact copies of rows in a table that numbers its trials."""
+    cells = table.cells
+    places = [name for name in ("trial", "play", "balloon") if name in cells]
+    if not places:
+        return table
+    units = [name for name in ("subject", "session", "block", "game") if name in cells]
+    unit = cells[units].fillna("").astype("str").agg("/".join, axis=1)
+    return without_copies(table, unit, cells[places[0]], tally)
 
 
 def _shape(environment: Environment | None, cells: pd.DataFrame) -> tuple[str, ...]:
@@ -198,6 +210,13 @@ class _Rows:
             outside = ~np.isnan(values) & ~((values >= ends[0]) & (values <= ends[1]))
             wrong, values = wrong | outside, np.where(outside, np.nan, values)
             remedy = f"it goes from {ends[0]:g} to {ends[1]:g} here."
+        if wrong.any() and not mapping.strict and codes is not None:
+            theirs = mapping.columns.get(name, name)
+            coded = replace(table, cells=pd.DataFrame({theirs: cells}))
+            check_known(
+                coded, theirs, wrong, codes, map_by=f"--map '{theirs}",
+                answers=name in ANSWERS, continued=True,
+            )  # fmt: skip
         if wrong.any() and mapping.strict:
             row = int(np.flatnonzero(wrong)[0])
             raise ValueError(

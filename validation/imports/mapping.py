@@ -100,6 +100,10 @@ class ColumnMap:
         for one in fields(self):
             mine, theirs = getattr(self, one.name), getattr(other, one.name)
             said[one.name] = {**mine, **theirs} if isinstance(mine, Mapping) else theirs or mine
+        ours = {t: o for o, t in said["columns"].items() if t not in said["columns"]}
+        for name in ("values", "units", "ranges"):  # by our name, so that the later one counts
+            both = (getattr(self, name), getattr(other, name))
+            said[name] = {ours.get(c, c): what for each in both for c, what in each.items()}
         said["missing"] = tuple(dict.fromkeys((*self.missing, *other.missing)))
         said["strict"] = self.strict and other.strict
         return ColumnMap(**said)

@@ -5,20 +5,25 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from pyarrow import ArrowException
 from pyarrow import csv as arrow_csv
 from pyarrow import string as arrow_string
 
-from .account import LEFT_OUT, TOLD, UNREADABLE, Table, Tally
+from knownminds.environments.record.text_table import counted
 
+from .account import DERIVED, LEFT_OUT, TOLD, UNREADABLE, Table, Tally
+
+NEARLY = 0.9  # share of the places of a unit
+MANY, SEVERAL = 0.03, 3  # share and number of rows beyond which a code is no slip
+MOST_CODES = 6  # that an error names
 GAPS = ("", "NA", "NaN", "nan", "<NA>")  # how R and Python write that nothing is there
 NUMBER = r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*"
 COMMA = r"\s*[+-]?\d+,\d+\s*"
@@ -29,9 +34,7 @@ _MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-
 _CUT = "the file ends within its last line"
 
 
-def read_table(
-    path: Path, tally: Tally, *, encoding: str | None = None, gaps: Sequence[str] = ()
-) -> Table:
+def read_table(path: Path, tally: Tally, *, encoding: str | None = None) -> Table:
     """Read a text table; every cell is text, and what breaks its shape is left out and counted.
 
     Parameters
@@ -42,8 +45,6 @@ def read_table(
         Counts the rows.
     encoding
         None for UTF-8, or UTF-16 with a byte-order mark.
-    gaps
-        What stands for nothing besides an empty cell, NA and NaN.
 
     Raises
     ------
@@ -81,7 +82,7 @@ def read_table(
             ),
             convert_options=arrow_csv.ConvertOptions(
                 column_types=dict.fromkeys(names, arrow_string()),
-                null_values=[*GAPS, *gaps],
+                null_values=list(GAPS),
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=True,
             ),
@@ -163,25 +164,67 @@ def whole_numbers(cells: pd.Series[Any]) -> pd.Series[Any]:
     return cells.astype("str").str.replace(r"^([+-]?\d+)\.0+$", r"\1", regex=True)
 
 
-def check_coded(table: Table, column: str) -> None:
-    """Raise ValueError if answers that should be 0 and 1 are coded otherwise throughout a file.
+def check_known(
+    table: Table,
+    column: str,
+    wrong: ArrayLike,
+    known: Mapping[str, float],
+    *,
+    map_by: str,
+    answers: bool = False,
+    continued: bool = False,
+) -> None:
+    """Raise ValueError if codes that are not known are a category of their own, and no slips.
 
-    That is where none of them can be read, or none is 0 and a tenth or more are 2.
+    That is a code in more than 3% of the rows, and in 3 at least; answers of which a single one is
+    left; and, where asked, a whole number right below or above the known ones.
+
+    Parameters
+    ----------
+    wrong
+        Which cells are none of the codes, [rows].
+    known
+        The codes, and what they mean.
+    map_by
+        The option that maps the column, up to the codes.
+    answers
+        Whether one code alone is suspicious.
+    continued
+        Whether a code that continues the known ones is.
     """
-    values = within(table, column, Tally())
-    given = table.cells[column].notna().to_numpy()
-    readable, twos = np.isin(values, (0, 1)) & given, (values == 2) & given
-    if not given.any():
+    cells = whole_numbers(table.cells[column]).where(table.cells[column].notna())
+    strange = cells[np.asarray(wrong, dtype=bool)].dropna().value_counts()
+    if not len(strange):
         return
-    if readable.any() and ((values == 0).any() or twos.sum() < given.sum() / 10):
+    given = cells.dropna().value_counts()
+    whole = {int(code) for code in known if re.fullmatch(r"-?\d+", code)}
+    beyond = {str(min(whole) - 1), str(max(whole) + 1)} if len(whole) == len(known) else set()
+    many = (strange >= SEVERAL) & (strange > MANY * given.sum())
+    alone = answers and len(known) > 1 and len(given) - len(strange) < 2
+    if not (many.any() or alone or (continued and set(strange.index) & beyond)):
         return
-    codes = sorted(map(str, table.cells[column].dropna().unique()))[:4]
-    meant = ",".join(f"{code}={k}" for k, code in enumerate(codes[:2]))
+    codes = sorted(map(str, given.index[:MOST_CODES]), key=_by_number)
+    shown = ", ".join(f"{code} ({counted(int(given[code]), 'row')})" for code in codes)
+    more = f" and {len(given) - MOST_CODES} more" if len(given) > MOST_CODES else ""
+    means = [known[code] for code in sorted(known, key=_by_number)]
+    if len(codes) == len(given) == len(known):
+        pairs = ",".join(f"{c}={m:g}" for c, m in zip(codes, means, strict=True))
+        remedy = f"If they mean that, say it: {map_by}: {pairs}'."
+        remedy += f" If {strange.index[0]} stands for no answer: --missing {strange.index[0]}."
+    else:
+        least = ",".join(f"{code}={known.get(code, k):g}" for k, code in enumerate(codes))
+        remedy = (
+            f"Say what each means ({map_by}: {least}'), and name what stands for no answer: "
+            f"--missing {strange.index[0]}."
+        )
     raise ValueError(
-        f"{column!r} is 0 or 1 in this format; {table.file} has {', '.join(codes)}. If they mean "
-        f"that, say it with --map '{column}: {meant}'; the other columns are then named with --map "
-        "as well."
+        f"{column!r} is {' or '.join(known)} in this format; {table.file} has {shown}{more}. "
+        + remedy
     )
+
+
+def _by_number(code: str) -> tuple[float, str]:
+    return (float(code) if re.fullmatch(NUMBER, code) else np.inf, code)
 
 
 def numbers(
@@ -218,18 +261,45 @@ def within(
     most: float = np.inf,
     whole: bool = False,
     allowed: Sequence[float] = (),
+    coded: Literal["", "answer", "reward"] = "",
 ) -> NDArray[np.float64]:
     """Return a column as numbers, NaN where none stands that can be there; those are marked.
 
     What marks them is left to the caller, who knows whether the cell is an answer or a stimulus.
+    Of answers and rewards, `coded`, codes of another scheme are refused (`check_known`); so are
+    answers of which nine in ten lie out of their range.
     """
+    if coded == "reward":
+        table = truths(table, column, tally)
     values, _ = numbers(table, column, tally)
     right = (values >= least) & (values <= most)
     if whole:
         right &= values % 1 == 0
     if allowed:
         right &= np.isin(values, allowed)
+    given = table.cells[column].notna().to_numpy()
+    if coded and allowed:
+        known = {f"{value:g}": float(value) for value in allowed}
+        answers = coded == "answer"
+        check_known(table, column, given & ~right, known, map_by=f"--map '{column}",
+                    answers=answers)  # fmt: skip
+    elif coded and given.any() and (right & given).sum() < given.sum() / 10:
+        unit = "percent" if most == 1 else "as is"
+        raise ValueError(
+            f"{column!r} is {_rule({'least': least, 'most': most})} in this format; "
+            f"{(given & ~right).sum()} of {given.sum()} rows of {table.file} have another, as "
+            f"{table.row_name(int(np.flatnonzero(given & ~right)[0]))}. Say what they are: "
+            f"--map '{column}: {unit}'."
+        )
     return np.where(right, values, np.nan)
+
+
+def truths(table: Table, column: str, tally: Tally) -> Table:
+    """Return the table with 1 and 0 where true and false stand in a column, in any case."""
+    cells = table.cells[column]
+    truth = cells.str.lower().map({"true": "1", "false": "0"})
+    tally.mark(DERIVED, f"{column!r}: true is 1, and false is 0", table, truth.notna())
+    return replace(table, cells=table.cells.assign(**{column: truth.fillna(cells)}))
 
 
 def stimuli(
@@ -251,6 +321,72 @@ def stimuli(
     return table.keep(right), {name: values[right] for name, values in columns_of.items()}
 
 
+def without_copies(
+    table: Table,
+    unit: pd.Series[Any],
+    place: pd.Series[Any],
+    tally: Tally,
+    *,
+    begun_anew: bool = False,
+    repeated: bool = False,
+) -> Table:
+    """Leave out rows that are exact copies of an earlier row of their unit, and count them.
+
+    Parameters
+    ----------
+    unit, place
+        Of each row: what its place is counted in (a run, a person), and the place (its trial).
+    begun_anew
+        Whether a unit may hold several runs, of which each begins at the first place again. Rows of
+        a further run are no copies: it has other cells, or is nearly as long as the first one.
+    repeated
+        Whether nearly all rows of a unit may have another one of their place right behind them, or
+        anywhere.
+    """
+    copy = table.cells.duplicated().to_numpy()
+    if not copy.any():
+        return table
+    if begun_anew or repeated:
+        same = table.cells.eq(table.cells.shift()) | (
+            table.cells.isna() & table.cells.shift().isna()
+        )
+        behind = copy & same.all(axis=1).to_numpy()
+        number = pd.to_numeric(place, errors="coerce").astype(float)
+        run = _runs(number.where(~behind), unit)
+        each = pd.DataFrame({"copy": copy, "number": number, "first": number}).groupby(
+            [unit, run], sort=False, dropna=False
+        )
+        least = number.groupby(unit, sort=False, dropna=False).transform("min")
+        size = each["number"].transform("nunique")
+        length = size.where(run == 0).groupby(unit, sort=False, dropna=False).transform("max")
+        further = (run > 0) & (each["first"].transform("first") == least)
+        further &= ~each["copy"].transform("all") | (size >= NEARLY * length)
+        kept = further.to_numpy() & ~behind
+        if repeated:  # passes one by one, or question by question
+            steps = number.groupby(unit, sort=False, dropna=False).diff() == 0
+            by_question = steps.groupby(unit, sort=False, dropna=False).transform("mean") > 0.4
+            mixed = run.groupby(unit, sort=False, dropna=False).transform("max") > len(number) / 4
+            kept = kept | ((by_question | mixed) & mostly_twice(unit, place)).to_numpy()
+        copy = copy & ~kept
+    tally.mark(LEFT_OUT, "an exact copy of a row before it", table, copy)
+    return table.keep(~copy)
+
+
+def _runs(number: pd.Series[Any], unit: pd.Series[Any]) -> pd.Series[int]:
+    """Return the run of each row in its unit, from 0: one begins where the number falls."""
+    filled = number.groupby(unit, sort=False, dropna=False).ffill()
+    falls = (filled.groupby(unit, sort=False, dropna=False).diff() <= 0) & number.notna()
+    return falls.groupby(unit, sort=False, dropna=False).cumsum()
+
+
+def mostly_twice(unit: pd.Series[Any], place: pd.Series[Any]) -> pd.Series[bool]:
+    """Return of each row whether nearly all places of its unit are there more than once."""
+    keys = pd.DataFrame({"unit": unit.to_numpy(), "place": place.to_numpy()})
+    several = keys.duplicated(keep=False)[~keys.duplicated()]
+    share = several.groupby(keys["unit"][several.index], dropna=False).mean()
+    return keys["unit"].map(share) >= NEARLY
+
+
 def answers(
     table: Table, column: str, tally: Tally, **how: Any
 ) -> tuple[NDArray[np.float64], NDArray[np.str_], pd.Series[Any]]:
@@ -258,7 +394,7 @@ def answers(
 
     An empty cell has the outcome "empty", one that cannot be the answer "malformed".
     """
-    values = within(table, column, tally, **how)
+    values = within(table, column, tally, coded="answer", **how)
     given = table.cells[column].notna().to_numpy()
     wrong = given & np.isnan(values)
     tally.mark(UNREADABLE, f"{column!r} is no answer: {_rule(how)}", table, wrong)
