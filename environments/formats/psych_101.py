@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -322,19 +323,36 @@ def _words(message: Message) -> str:
     return message.content
 
 
+def answers_in(text: str) -> list[tuple[int, int]]:
+    """Return where each answer of a text stands, its marks included: first place, and end.
+
+    Raises
+    ------
+    ValueError
+        If marks do not take turns: an answer is opened twice, or closed twice, or not closed.
+    """
+    marks = [(mark[0], mark.start()) for mark in re.finditer(f"{OPEN}|{CLOSE}", text)]
+    for k, (mark, at) in enumerate([*marks, *([("", 0)] if len(marks) % 2 else [])]):
+        if mark == (OPEN, CLOSE)[k % 2]:
+            continue
+        found, missing = (OPEN, CLOSE) if k % 2 else (CLOSE, OPEN)
+        at = marks[k - 1][1] if k % 2 else at
+        raise ValueError(
+            f"Every {OPEN} has a {CLOSE}, with one answer in between; answer {k // 2 + 1} has "
+            f"{found} and no {missing}: {text[max(at - 20, 0) : at + 30]!r}. Correct it, or leave "
+            "the line out."
+        )
+    ends = [at + len(CLOSE) for _, at in marks[1::2]]
+    return list(zip((at for _, at in marks[::2]), ends, strict=True))
+
+
 def _split(text: str) -> tuple[list[str], list[str]]:
     """Return questions and replies."""
-    questions: list[str] = []
-    replies: list[str] = []
-    rest = text
-    while OPEN in rest:
-        question, _, further = rest.partition(OPEN)
-        reply, closed, further = further.partition(CLOSE)
-        if not closed:
-            break
-        questions.append(question)
-        replies.append(reply)
-        rest = further
+    places = answers_in(text)
+    ends = [0, *(end for _, end in places)]
+    questions = [text[end:begin] for end, (begin, _) in zip(ends, places, strict=False)]
+    replies = [text[begin + len(OPEN) : end - len(CLOSE)] for begin, end in places]
+    rest = text[ends[-1] :]
     if not replies:
         raise ValueError(f"Choices stand between {OPEN} and {CLOSE}; the text has none.")
     if rest.strip():

@@ -2,10 +2,14 @@
 
 import json
 import random
+import re
 
 import pandas as pd
+import pytest
 
-from knownminds.environments import Trials
+from knownminds.agents import RescorlaWagner, simulate
+from knownminds.environments import ReversalLearning, Trials
+from knownminds.environments.formats.psych_101 import psych_101_records
 
 PATTERN = r"You press <<(?P<action>\w+)>> and get (?P<reward>\d+) points"
 NAMES = r"machines, (\w) and (\w)"
@@ -59,3 +63,31 @@ def test_texts_of_others_become_trials_with_an_account(knownminds, tmp_path):
     assert code == 0, err
     again = Trials.load(tmp_path / "u.parquet").frame
     assert again["action"].equals(Trials.load(tmp_path / "t.parquet").frame["action"])
+
+
+SLOW = "You press <<T but you were too slow."
+
+
+@pytest.mark.parametrize("odd", [SLOW, "You press T>> too early.", "You <<press <<T>>.", "<<"])
+@pytest.mark.parametrize("ours", [False, True])
+def test_marks_that_do_not_take_turns_are_refused_by_their_line(knownminds, tmp_path, odd, ours):
+    """In the middle and at the end, in texts of others and in words of ours."""
+    record = {"experiment": "reversal_learning", "participant": "1"}
+    if ours:
+        trials = simulate(RescorlaWagner, [[0.3, 3.0, 0.0]], ReversalLearning(), seed=1)
+        (record,) = psych_101_records(trials)
+        lines = record["text"].split("\n")
+    else:
+        points = [f"You press <<{'BT'[k % 2]}>> and get 1 points." for k in range(6)]
+        lines = ["There are two machines, B and T.", *points]
+    told_as = ("--map", f"trial text: {PATTERN}", "--map", f"option names: {NAMES}")
+    words = WORDS[:2] if ours else (*WORDS, *told_as)
+    for place in (len(lines) // 2, len(lines)):
+        text = "\n".join([*lines[:place], odd, *lines[place:]])
+        file = tmp_path / "odd.jsonl"
+        whole = json.dumps({**record, "text": "\n".join(lines)})
+        file.write_text("\n".join([whole, json.dumps({**record, "text": text})]))
+        code, _, err = knownminds("import", file, *words, "--out", tmp_path / "o.csv")
+        assert code == 2
+        assert re.search(r"[Ll]ine 2 .*Every << has a >>", err)
+        assert not (tmp_path / "o.csv").exists()

@@ -376,7 +376,7 @@ def _runs(number: pd.Series[Any], unit: pd.Series[Any]) -> pd.Series[int]:
     """Return the run of each row in its unit, from 0: one begins where the number falls."""
     filled = number.groupby(unit, sort=False, dropna=False).ffill()
     falls = (filled.groupby(unit, sort=False, dropna=False).diff() <= 0) & number.notna()
-    return falls.groupby(unit, sort=False, dropna=False).cumsum()
+    return falls.astype(np.int64).groupby(unit, sort=False, dropna=False).cumsum()
 
 
 def mostly_twice(unit: pd.Series[Any], place: pd.Series[Any]) -> pd.Series[bool]:

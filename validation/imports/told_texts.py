@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from knownminds.environments.formats.psych_101 import answers_in
+
 from .account import DERIVED, TOLD, UNREADABLE, Table, Tally
 from .tables import GAPS
 
-ANSWER = re.compile(r"<<(.*?)>>", re.DOTALL)
 _RULE = "A line of texts is an object of JSON with text, experiment and participant"
 _GROUPS = "(?P<action>...)"
 
@@ -61,12 +62,16 @@ def read_texts(path: Path, pattern: str, names: str, tally: Tally) -> Table:
     for number, record in _records(path):
         text, person = record["text"], str(record["participant"])
         matches = list(trial.finditer(text))
-        answers = ANSWER.findall(text)
-        if len(matches) != len(answers):
+        try:
+            answers = answers_in(text)
+        except ValueError as error:
+            raise ValueError(f"Line {number} of {path.name} cannot be read: {error}") from None
+        fitted = [at for at, _ in answers if any(m.start() <= at < m.end() for m in matches)]
+        if not len(matches) == len(answers) == len(fitted):
             raise ValueError(
                 f"A pattern fits each answer of a text once; line {number} of {path.name} has "
-                f"{len(answers)} answers between << and >>, and the pattern fits {len(matches)} "
-                "times. Widen or narrow the pattern, or leave the line out."
+                f"{len(answers)} answers between << and >>; the pattern fits {len(matches)} times, "
+                f"and {len(fitted)} answers. Widen or narrow the pattern, or leave the line out."
             )
         options = _options(named, names, text, f"line {number} of {path.name}")
         session = sessions[person] = sessions.get(person, -1) + 1
