@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -20,11 +20,10 @@ from knownminds.environments.record.result import Result
 from knownminds.inference.fits.model_data import ModelData
 from knownminds.inference.fits.point import maximum_a_posteriori
 
-from .resampling import jackknife
+from .left_out_blocks import LeftOutBlocks
 
 ROUNDING = 1e-12  # values that differ by less, in units of the larger of them and 1, count as equal
 UNBOUNDED = (-np.inf, np.inf)
-MOST_GROUPS = 50  # at most so many groups of sessions are left out in turn
 UNANSWERED = "trials without an answer"
 
 
@@ -310,39 +309,40 @@ class SubjectMeasure(Measure):
 
     def of_each(self, trials: Trials) -> list[Estimate]:
         """Return each subject's value with its interval over blocks."""
-        subject, names = pd.factorize(trials.frame["subject"])
-        block = self.blocks(trials)
-        values, alone = self.values(trials), self._alone(trials, block)
-        numbers, first = np.unique(block, return_index=True)
-        owner, reasons = subject[first[numbers >= 0]], np.array(alone.reason, dtype=object)
+        values, tests, reasons = self.over_blocks(trials)
+        subject = pd.factorize(trials.frame["subject"])[0]
         estimates = []
-        for k in range(len(names)):
-            part = Trials(trials.frame[subject == k].reset_index(drop=True))
+        for k, why in enumerate(reasons):
             single = Values(*(column[k : k + 1] for column in vars(values).values()))
-            estimate = self._over_blocks(part, single, reasons[owner == k].tolist())
+            if tests.n[k]:
+                single = replace(single, reason=why)
+            estimate = self.estimate_of(tests.of(k), single, self.unit)
+            part = Trials(trials.frame[subject == k].reset_index(drop=True))
             estimates.append(self.with_counts(estimate, part))
         return estimates
 
-    def _over_blocks(self, trials: Trials, value: Values, reasons: list[str]) -> Estimate:
-        """Return a subject's value with its interval; `reasons` say why blocks have no value."""
-        read = np.array([not reason for reason in reasons])
-        n = int(read.sum()) if np.isfinite(value.value[0]) else 0
-        groups, error, freedom = min(n, MOST_GROUPS), np.nan, np.nan
-        if groups > 1:
-            of_block = np.where(read, (np.cumsum(read) - 1) * groups // n, -1)
-            block = self.blocks(trials)
-            group = np.where(block < 0, -1, of_block[block])
-            frames = [trials.frame[group != k].assign(subject=str(k)) for k in range(groups)]
-            without = self.values(Trials(pd.concat(frames, ignore_index=True)))
-            sizes = np.bincount(group[group >= 0], self.weights(trials)[group >= 0], groups)
-            error, freedom = jackknife(float(value.value[0]), without.value, sizes)
-        tests = interval_tests(
-            value.value, np.array([error]), np.array([freedom]), np.array([n]), self.null,
-            bounds=self.bounds_of(value.value),
+    def over_blocks(self, trials: Trials) -> tuple[Values, Tests, list[tuple[str, ...]]]:
+        """Return each subject's value, its test over blocks, and why blocks have no value."""
+        subject, names = pd.factorize(trials.frame["subject"])
+        values, block = self.values(trials), self.blocks(trials)
+        numbers, first = np.unique(block, return_index=True)
+        owner = subject[first[numbers >= 0]]
+        reason = np.array(self._alone(trials, block).reason, dtype=object)
+        left_out = LeftOutBlocks.of(subject, block, owner, reason == "", np.isfinite(values.value))
+        without = np.full(len(names) * left_out.most, np.nan)
+        for rows, labels in left_out.copies():
+            copies = trials.frame.iloc[rows].reset_index(drop=True)
+            found = self.values(Trials(copies.assign(subject=labels.astype(str))))
+            without[pd.unique(labels)] = found.value
+        error, freedom = left_out.errors(values.value, without, self.weights(trials))
+        tests = Tests.together(
+            interval_tests(
+                values.value[k], error[k], freedom[k], left_out.n[k], self.null,
+                bounds=self.bounds_of(values.value[k]),
+            )
+            for k in (slice(k, k + 1) for k in range(len(names)))
         )  # fmt: skip
-        if n:
-            value = replace(value, reason=tuple(reasons))
-        return self.estimate_of(tests, value, self.unit)
+        return values, tests, [tuple(reason[owner == k]) for k in range(len(names))]
 
     def bounds_of(self, value: Array) -> tuple[float, float]:
         """Return the bounds of the measure, without those that the data exceed."""
@@ -435,6 +435,16 @@ class Tests:
         """Mean, error, interval, p-value and n of the first sample, by name."""
         names = ("mean", "standard_error", "low", "high", "p_value", "n")
         return {name: getattr(self, name)[0].item() for name in names}
+
+    @classmethod
+    def together(cls, several: Iterable[Tests]) -> Tests:
+        """Return the tests of several samples as one."""
+        columns = zip(*(vars(one).values() for one in several), strict=True)
+        return cls(*(np.concatenate(column, axis=-1) for column in columns))
+
+    def of(self, k: int) -> Tests:
+        """Return the test of sample k alone."""
+        return Tests(*(column[..., k : k + 1] for column in vars(self).values()))
 
 
 def t_tests(

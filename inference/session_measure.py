@@ -166,6 +166,10 @@ class TrialMeasure(SimulatedMeasure):
         subject, names = pd.factorize(with_columns(trials, self.name, self.columns)["subject"])
         return Values.means(subject, self.score(trials), len(names), self.reason)
 
+    def weights(self, trials: Trials) -> Array:
+        """Let every trial with a score weigh the same."""
+        return np.isfinite(self.score(trials)).astype(float)
+
 
 @dataclass(eq=False)
 class SessionMeasure(SimulatedMeasure):
