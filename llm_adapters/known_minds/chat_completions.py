@@ -85,7 +85,7 @@ class _Said(_Strict):
         """Return it as a message of ours."""
         role: Role = "system" if self.role == "developer" else self.role
         if isinstance(self.content, str):
-            return Message(role, self.content)
+            return Message(role, _in_lines(self.content))
         if self.content is None and role != "assistant":
             raise Refusal(400, "A message has a content; one has none.", "messages")
         parts = self.content or []
@@ -94,7 +94,12 @@ class _Said(_Strict):
             message = f"Pictures are shown by the user; a message of the role {role} has one."
             raise Refusal(400, message, "messages")
         text = "".join(part.text or "" for part in parts)
-        return Message(role, text, tuple(part.png() for part in shown))
+        return Message(role, _in_lines(text), tuple(part.png() for part in shown))
+
+
+def _in_lines(text: str) -> str:
+    """Return a text with the line ends of ours, whatever a client ends lines and texts with."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n")
 
 
 class _Stream(_Strict):

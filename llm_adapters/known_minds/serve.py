@@ -43,8 +43,9 @@ class Served:
     """A known agent behind an OpenAI-compatible address, in a thread of its own.
 
     It answers ``POST {base_url}/chat/completions`` and ``POST {base_url}/responses``, whole or as a
-    stream of server-sent events. ``GET {base_url}/models`` lists the one model, and ``GET /health``
-    says how many requests were answered.
+    stream of server-sent events. ``GET {base_url}/models`` lists the one model,
+    ``GET {base_url}/models/NAME`` tells of it, and ``GET /health`` says how many requests were
+    answered.
 
     It is stateless: the past is read out of the prompt, as a real model must. What is promised:
 
@@ -211,6 +212,7 @@ class _Endpoint:
                 Route("/v1/chat/completions", self.chat, methods=["POST"]),
                 Route("/v1/responses", self.responses, methods=["POST"]),
                 Route("/v1/models", self.models),
+                Route("/v1/models/{name:path}", self.one_model),
                 Route("/health", self.health),
             ],
             exception_handlers=dict.fromkeys(
@@ -259,8 +261,19 @@ class _Endpoint:
 
     async def models(self, request: Request) -> Response:
         """List the one model."""
-        listed = {"id": self.model, "object": "model", "created": 0, "owned_by": "knownminds"}
-        return self.reply({"object": "list", "data": [listed]})
+        return self.reply({"object": "list", "data": [self.about()]})
+
+    async def one_model(self, request: Request) -> Response:
+        """Tell of a model, which is there if it is the one."""
+        name = str(request.path_params["name"])
+        if name != self.model:
+            message = f"The model is {self.model}; got {name[:60]!r}."
+            raise Refusal(404, message, "model", "model_not_found")
+        return self.reply(self.about())
+
+    def about(self) -> dict[str, Any]:
+        """Return the model as lists have it."""
+        return {"id": self.model, "object": "model", "created": 0, "owned_by": "knownminds"}
 
     async def health(self, request: Request) -> Response:
         """Say how many requests were answered."""
@@ -270,7 +283,8 @@ class _Endpoint:
         """Say in OpenAI's words for errors why a request is not answered."""
         if isinstance(error, HTTPException):
             message = (
-                "There are POST /v1/chat/completions, POST /v1/responses and GET /v1/models; got "
+                "There are POST /v1/chat/completions, POST /v1/responses, GET /v1/models "
+                "and GET /v1/models/NAME; got "
                 f"{request.method[:20]} {request.url.path[:60]}."
             )
             error = Refusal(error.status_code, message)

@@ -421,6 +421,31 @@ def test_a_dry_run_asks_nobody_and_leaves_nothing(knownminds, tmp_path, monkeypa
     assert not list(tmp_path.iterdir())
 
 
+def test_the_first_prompts_are_shown_before_anything_is_paid(knownminds, tmp_path):
+    place = (
+        "run", "marker_location", "--llm", "openai:m?name=a&system=Be%20brief.", "--trials", 33,
+        "--set", "modality=text+image", "--images", "--seed", 4, "--out", tmp_path,
+    )  # fmt: skip
+    with FaultServer(by_hash) as server:
+        where = ("--base-url", server.address["openai"])
+        code, said, err = knownminds(*place, *where, "--dry-run", "--show", 2)
+        assert code == 0, err
+        assert not server.calls
+        files = {path.name for path in tmp_path.glob("prompt*")}
+        assert files == {"prompt-1.txt", "prompt-1-1.png", "prompt-2.txt", "prompt-2-1.png",
+                         "prompt-2-2.png"}  # fmt: skip
+        code, _, err = knownminds(*place, *where, "--dry-run", "--show", 0)
+        assert (code, "at least 1" in err) == (2, True)
+        assert knownminds(*place, *where, "--show", 2)[0] == 2
+        assert not server.calls
+        knownminds(*place, *where, "--cap", "calls=1")
+    [call] = server.calls
+    assert (tmp_path / "prompt-1-1.png").read_bytes() == call.images[0]
+    shown = (tmp_path / "prompt-1.txt").read_text(encoding="utf-8")
+    assert shown in said
+    assert all(f"{role}:" in shown and text in shown for role, text in call.messages)
+
+
 def no_seed(call):
     return "400_seed" if "seed" in call.body else "ok"
 

@@ -364,7 +364,11 @@ def test_list_names_what_is_registered(knownminds):
 def test_show_describes_a_member(knownminds, name):
     content = finite(knownminds("show", name, "--json")[1])
     assert name in (content.get("environment"), content.get("model"), content.get("measure"))
-    assert content["source"] in knownminds("show", name)[1]
+    said = knownminds("show", name)[1]
+    assert content["source"] in said
+    if name == PLACE:
+        assert said.endswith(content["first_prompt"] + "\n")
+        assert content["first_prompt"].startswith("user:\n")
 
 
 def test_help_and_version_are_said(knownminds):

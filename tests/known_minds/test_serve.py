@@ -145,6 +145,23 @@ def test_log_probabilities_over_the_letters_sum_to_one(served):
                 assert told == pytest.approx(own, abs=1e-12)
 
 
+def test_a_prompt_is_known_whatever_a_client_ends_its_lines_with(send):
+    expected = send(request(PROMPT, 0))[1]["choices"][0]["message"]
+    for before, after in (("\n", "\r\n"), ("\n", "\r"), ("", "")):
+        body = request(PROMPT, 0)
+        for said in body["messages"]:
+            said["content"] = said["content"].replace(before, after) + "\n"
+        status, answer = send(body)
+        assert (status, answer["choices"][0]["message"]) == (200, expected)
+
+
+def test_a_client_may_ask_for_one_model(send):
+    status, model = send(b"", "GET", "/v1/models/known-mind")
+    assert (status, model) == (200, send(b"", "GET", "/v1/models")[1]["data"][0])
+    status, refusal = send(b"", "GET", "/v1/models/other/mind")
+    assert (status, refusal["error"]["code"]) == (404, "model_not_found")
+
+
 def test_usage_and_shape_are_those_of_a_chat_completion(send):
     status, answer = send(request(PROMPT, 0))
     assert status == 200

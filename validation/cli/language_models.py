@@ -24,7 +24,7 @@ from knownminds.validation.reading import (
 )
 
 from .application import command, leave
-from .output import check_own_folder, note, print_json, progress_bar
+from .output import check_own_folder, note, print_json, progress_bar, prompt_text
 
 if TYPE_CHECKING:
     from knownminds.environments import Environment
@@ -122,6 +122,8 @@ class AskRun(Calling):
         NAME=RATE of a known agent: refusal, malformed, truncation, verbosity.
     durable
         Let each write wait for the disk, against a power cut.
+    show
+        With --dry-run: the first so many prompts; in --out as files, with their pictures.
     out
         Folder of the run.
     """
@@ -130,7 +132,7 @@ class AskRun(Calling):
     rare: ClassVar[tuple[str, ...]] = (
         "design", "stop", "questions", "adaptive", "images", "top_p", "verbosity", "system",
         "top_log_probabilities", "batch_turns", "batch_size", "price", "contaminate", "durable",
-        "paraphrases", "control",
+        "paraphrases", "control", "show",
     )  # fmt: skip
 
     environment: str = option(argument=True, kw_only=False)
@@ -162,6 +164,7 @@ class AskRun(Calling):
     contaminate: Sequence[str] | None = None
     durable: bool = False
     dry_run: bool = False
+    show: int | None = None
     out: Path | None = None
 
 
@@ -324,7 +327,43 @@ class _Part:
     within: Path | None = None
 
 
+def _show_prompts(question: AskRun, environment: Environment, system: str | None) -> None:
+    """Print the first prompts that a run would send, and keep them in its folder."""
+    from knownminds.environments.record.folders import writable, write_text
+    from knownminds.validation.costs.dry_runs import first_prompts
+
+    if question.show is None:
+        return
+    prompts = first_prompts(environment, question.show, question.seed, system)
+    for k, prompt in enumerate(prompts, start=1):
+        names = [f"prompt-{k}-{i}.png" for i in range(1, len(prompt.images) + 1)]
+        text = prompt_text(prompt, names if question.out else ())
+        print(f"\nPrompt {k}:\n\n{text}")
+        if question.out is not None:
+            with writable(question.out) as folder:
+                write_text(folder / f"prompt-{k}.txt", text + "\n")
+                for name, image in zip(names, prompt.images, strict=True):
+                    (folder / name).write_bytes(image)
+
+
+def _check_show(question: AskRun) -> None:
+    """Raise ValueError if no prompts can be shown."""
+    if question.show is None:
+        return
+    if not question.dry_run or question.show < 1:
+        raise ValueError(
+            f"--show goes with --dry-run and is at least 1; got --show {question.show}"
+            f"{'' if question.dry_run else ' without --dry-run'}."
+        )
+    if question.adaptive:
+        raise ValueError(
+            "Prompts are shown in their order, and with --adaptive the answers choose them. Leave "
+            "--show out."
+        )
+
+
 def _run(question: AskRun, as_json: bool) -> None:
+    _check_show(question)
     if question.paraphrases is None and not (question.controls or question.control):
         _run_part(_Part("", question), question, print_json if as_json else print)
         return
@@ -492,6 +531,7 @@ def _run_part(part: _Part, typed: AskRun, say: Callable[[Any], object]) -> None:
     reach["stream"] = (*CONTROLS, REPEAT).index(part.control) if part.control and known else None
     if question.dry_run:
         _tell_only(about, question.llm, environment, question.sessions, how, **reach)
+        _show_prompts(question, environment, settings.system)
         return
     note(about)
     if question.price and price and rates and price.rates != rates.rates:

@@ -12,7 +12,7 @@ import typer
 from knownminds.validation.engine.question import Question, frozen_question, option
 
 from .application import command
-from .output import print_json, print_table
+from .output import print_json, print_table, prompt_text
 
 
 @frozen_question
@@ -24,7 +24,7 @@ class ListAll(Question[None]):
 
 @frozen_question
 class Show(Question[None]):
-    """Show an experiment's settings, a model's parameters, or what a measure is audited with.
+    """Show an experiment's settings and first prompt, a model's parameters, or a measure's audit.
 
     Parameters
     ----------
@@ -101,12 +101,15 @@ def _show(question: Show, as_json: bool) -> None:
             print()
             head = [column.replace("_", " ") for column in columns]
             print_table(head, [[str(row[column]) for column in columns] for row in rows])
+        if "first_prompt" in member:
+            print("\nIts first prompt:\n")
+            print(member["first_prompt"])
 
 
 def described(name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return an experiment, a model or a measure as JSON has it, and the rows of its table."""
     from knownminds.agents import AGENTS
-    from knownminds.environments import ENVIRONMENTS, make, unknown
+    from knownminds.environments import ENVIRONMENTS, Session, make, session_stream, unknown
     from knownminds.environments.record.result import plain
     from knownminds.inference import MEASURES
 
@@ -116,6 +119,8 @@ def described(name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         kind, member = "environment", make(name)
         more = {"settings": member.settings, "trials": member.n_trials}
         more |= {"actions": member.n_actions, "stimulus": list(member.fields.stimulus)}
+        first = Session(member, member.draw(session_stream(0, 0, 0))).render()
+        more |= {"first_prompt": prompt_text(first)}
         called = {s.called or n: s for n, s in member.setting_table.items()}
         rows = [
             {"setting": k, "default": json.dumps(member.settings[k]), "may be": str(s.rule),

@@ -6,12 +6,15 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 
 from knownminds.validation.studies import FOLDERS, files_in
+
+if TYPE_CHECKING:
+    from knownminds.environments import Prompt
 
 # Words as they are: "openai:m:" is no emoji and "[m]" no colour.
 screen = Console(highlight=False, emoji=False, markup=False)
@@ -26,6 +29,17 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for row in rows:
         table.add_row(*row)
     screen.print(table)
+
+
+def prompt_text(prompt: Prompt, pictures: Sequence[str] = ()) -> str:
+    """Return a prompt as it is read: who says what, with the names of pictures that were kept."""
+    names = iter(pictures)
+    return "\n\n".join(
+        "\n".join(
+            [f"{said.role}:", *(f"({next(names, 'a picture')})" for _ in said.images), said.content]
+        )
+        for said in prompt.messages
+    )
 
 
 def note(text: str) -> None:

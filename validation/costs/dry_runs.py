@@ -14,11 +14,11 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from knownminds.agents import Model
+from knownminds.agents import AGENTS, Model
 from knownminds.environments import Environment, Prompt, Session, session_stream
 from knownminds.environments.environment import Choice
 from knownminds.llm_adapters import Reply, Sampling, Synthetic
-from knownminds.llm_adapters.runs.participant import Asked, Judge, live
+from knownminds.llm_adapters.runs.participant import RUN, Asked, Judge, live
 from knownminds.llm_adapters.runs.prices import (
     MOST_PER_100_BYTES,
     Dollars,
@@ -113,6 +113,34 @@ def dry_run(
 
     without_waiting(live(environment, seed, address, agent.name, ask, system))
     return pd.DataFrame(counts, columns=COUNTS)
+
+
+def first_prompts(environment: Environment, n: int, seed: int, system: str | None) -> list[Prompt]:
+    """Return the first n prompts of a run's first session, as a known agent comes to them.
+
+    The first is the very one that a run with this seed sends; later ones may tell of the agent's
+    answers. A session may have fewer.
+
+    Parameters
+    ----------
+    system
+        What a system message says before every prompt; None for none.
+    """
+    agent = next(agent for agent in AGENTS.values() if agent.plays(environment))
+    parameters = agent.parameters
+    player = agent.from_theta(parameters.constrain(parameters.mean), actions=environment.n_actions)
+    speaker = Synthetic(player, environment, seed, *RUN)
+    prompts: list[Prompt] = []
+
+    async def ask(turn: int, prompt: Prompt, judge: Judge) -> Asked | None:
+        prompts.append(prompt)
+        if len(prompts) == n:
+            return None
+        reply = Reply(speaker.answer(prompt, Sampling(seed=0)).text)
+        return Asked(judge(reply), reply)
+
+    without_waiting(live(environment, seed, (*RUN, 0), agent.name, ask, system))
+    return prompts
 
 
 def repeated(before: Prompt, now: Prompt) -> tuple[int, int]:
