@@ -301,7 +301,8 @@ class LedgerFile:
     def rows(self, statement: str, *values: Any) -> Iterator[Any]:
         """Go through the rows of a query; ValueError if the file is damaged."""
         try:
-            yield from self._connection.execute(statement, values)
+            # As `map`, for a cursor that is left in the middle wants its file open when it ends.
+            yield from map(tuple, self._connection.execute(statement, values))
         except sqlite3.DatabaseError as error:
             raise self.damaged(str(error)) from None
 
@@ -327,6 +328,14 @@ class LedgerFile:
             f"{self.folder / FILE} cannot be read as a ledger: {what}. Put a whole one there, or "
             "name another folder; this one is left as it is."
         )
+
+    @contextmanager
+    def reading(self, what: str) -> Iterator[None]:
+        """Name what cannot be read as it was written: ValueError."""
+        try:
+            yield
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            raise self.damaged(f"{what}: {error!r}") from None
 
     def _begin(self, durable: bool) -> None:
         run = self._connection.execute
@@ -472,7 +481,7 @@ class Ledger:
         file = LedgerFile.read(where)
         try:
             ledger = cls(file, _cell(path, where))
-            if ledger.cell not in file.cells:
+            if not ledger.is_there:
                 raise _no_run(folder, () if ledger.cell else file.cells)
         except ValueError:
             file.close()
@@ -502,6 +511,15 @@ class Ledger:
     # What is in it ---------------------------------------------------------------------------
 
     @property
+    def is_there(self) -> bool:
+        """Whether the file holds the run; ValueError if it holds no more than its requests."""
+        if self.cell in self.file.cells:
+            return True
+        if list(self.file.rows("SELECT 1 FROM attempt WHERE cell = ? LIMIT 1", self.cell)):
+            raise self.file.damaged("it has no configuration")
+        return False
+
+    @property
     def configuration(self) -> dict[str, Any]:
         """All that makes the run what it is."""
         content: dict[str, Any] = self._fact("configuration")
@@ -515,7 +533,9 @@ class Ledger:
     @property
     def starts(self) -> list[Start]:
         """All starts of the run, the last one last."""
-        return [Start(**content) for content in self._facts("start/").values()]
+        facts = self._facts("start/").values()
+        with self.file.reading("a start"):
+            return [Start(**content) for content in facts]
 
     @property
     def looks(self) -> dict[int, dict[str, Any]]:
@@ -530,7 +550,9 @@ class Ledger:
     @property
     def batches(self) -> list[Batch]:
         """All batches, in the order in which they began."""
-        batches = [Batch(**content) for content in self._facts("batch/").values()]
+        facts = self._facts("batch/").values()
+        with self.file.reading("a batch"):
+            batches = [Batch(**content) for content in facts]
         return sorted(batches, key=lambda batch: batch.began)
 
     def choices_of(self, session: int) -> dict[int, tuple[int, float | None]]:
@@ -549,12 +571,11 @@ class Ledger:
         ):
             attempt = _attempt(row, batch)
             attempt.body = body
+            if attempt.state == "ok" and body is None:
+                raise self.file.damaged(f"the answer to question {attempt.key} is not there")
             if content is not None:
-                try:
+                with self.file.reading(f"the answer to question {attempt.key}"):
                     attempt.reply = read_reply(content, body.decode(errors="replace"))
-                except (ValueError, LookupError, TypeError, RecursionError) as error:
-                    message = f"the answer to question {attempt.key}: {error!r}"
-                    raise self.file.damaged(message) from None
             yield attempt
 
     def counted(self) -> Iterator[Attempt]:
@@ -564,7 +585,8 @@ class Ledger:
         for *row, batch, content in self.file.rows(statement, self.cell):
             attempt = _attempt(row, batch)
             if content is not None:
-                attempt.reply = Reply("", usage=Usage(**json.loads(content)))
+                with self.file.reading(f"the tokens of question {attempt.key}"):
+                    attempt.reply = Reply("", usage=Usage(**json.loads(content)))
             yield attempt
 
     def questions(self, session: int) -> dict[int, list[Attempt]]:
@@ -576,14 +598,16 @@ class Ledger:
 
     def request(self, name: str) -> tuple[Prompt, Sampling]:
         """Return what a request showed, and with which settings."""
-        ((body,),) = self.file.rows("SELECT body FROM request WHERE hash = ?", name)
-        content = json.loads(body)
-        messages = []
-        for role, text, *images in content["messages"]:
-            select = "SELECT png FROM image WHERE hash = ?"
-            shown = (self.file.rows(select, image) for image in images)
-            messages.append(Message(role, text, tuple(png for ((png,),) in shown)))
-        return Prompt(tuple(messages)), Sampling(**content["settings"])
+        found = list(self.file.rows("SELECT body FROM request WHERE hash = ?", name))
+        with self.file.reading(f"the request {name}"):
+            ((body,),) = found
+            content = json.loads(body)
+            messages = []
+            for role, text, *images in content["messages"]:
+                select = "SELECT png FROM image WHERE hash = ?"
+                shown = (self.file.rows(select, image) for image in images)
+                messages.append(Message(role, text, tuple(png for ((png,),) in shown)))
+            return Prompt(tuple(messages)), Sampling(**content["settings"])
 
     def spent(self) -> dict[int, Spent]:
         """Return what each session has used; what is open or may have been paid counts in full."""
@@ -715,7 +739,7 @@ class Ledger:
     ) -> None:
         wanted = json.loads(self._clean(json.dumps(configuration)))
         cells = self.file.cells
-        if self.cell in cells:
+        if self.is_there:
             self._compare(wanted, sessions)
         elif self.file.on_disk:
             if not self.cell and cells:
@@ -760,8 +784,9 @@ class Ledger:
     def _facts(self, prefix: str) -> dict[str, Any]:
         """Return the facts whose names begin so, by the rest of their names."""
         select = "SELECT name, value FROM fact WHERE cell = ? AND name GLOB ? ORDER BY name"
-        rows = self.file.rows(select, self.cell, f"{prefix}*")
-        return {name.removeprefix(prefix): json.loads(value) for name, value in rows}
+        rows = list(self.file.rows(select, self.cell, f"{prefix}*"))
+        with self.file.reading(f"a fact ({prefix})"):
+            return {name.removeprefix(prefix): json.loads(value) for name, value in rows}
 
     def _set(self, name: str, value: Any) -> Statement:
         """Return the statement that writes a fact."""

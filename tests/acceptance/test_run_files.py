@@ -5,9 +5,6 @@ import tomllib
 
 import pytest
 
-from knownminds.validation.cli import VERBS, command
-from knownminds.validation.cli.run_file import expanded, write_run_file
-
 STUDY = """
 environment = "instrumental_learning"
 subjects = 4
@@ -51,17 +48,6 @@ def test_typed_words_replace_options_and_single_parameters(knownminds, study):
     assert resolved["subjects"] == [3]
     assert resolved["seed"] == 3
     assert resolved["fit_lapse"] is True
-
-
-@pytest.mark.parametrize("on", [True, False])
-def test_every_switch_is_in_the_file_that_is_left_as_it_was_set(tmp_path, on):
-    file, commands = tmp_path / "left.toml", command().commands
-    for name, one in commands.items():
-        set_to = {p.name: on for p in one.params if getattr(p, "is_flag", False)}
-        write_run_file(file, one, set_to, ())
-        words = expanded([name, str(file)], VERBS, lambda: commands)
-        read = one.make_context(name, list(words[1:]), resilient_parsing=True).params
-        assert {switch: bool(read[switch]) for switch in set_to} == set_to, name
 
 
 @pytest.mark.parametrize(
