@@ -27,9 +27,8 @@ from .arviz_groups import statistics_of
 from .convergence import Convergence, check_convergence, group_terms
 from .crossed_levels import Levels, in_units, units_of
 from .sampling import (
-    BrokenOffError,
+    OutOfTimeError,
     Settings,
-    StoppedError,
     Tell,
     dataset_of,
     stacked,
@@ -88,6 +87,19 @@ class HierarchicalFit(Result):
     sample_stats: xr.Dataset | None = field(default=None, repr=False)
     tried: tuple[str, ...] = ()
     method: str = "hierarchical"
+
+    def broken_off(self) -> HierarchicalFit:
+        """Return the fit with the reason that its draws are a part of what was to be drawn.
+
+        Chains that got nowhere are not among them, so that it does not count as converged.
+        """
+        there = self.posterior.sizes
+        reason = (
+            f"broken off at the limit of time: {there['draw']} of {self.settings.draws} draws of "
+            f"{there['chain']} of {self.settings.chains} chains"
+        )
+        reasons = (*self.convergence.reasons, reason)
+        return replace(self, convergence=replace(self.convergence, reasons=reasons))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -464,17 +476,15 @@ class GroupModel:
             left = None if seconds is None else seconds - (perf_counter() - begun)
             try:
                 trace = self.density(data, chosen).sample(settings, left, tell)
-            except BrokenOffError as broken:
+            except OutOfTimeError as broken:
                 tried.append(f"{settings}: {broken}")
                 if fit is None and broken.trace is None:
-                    if isinstance(broken, StoppedError):
-                        raise KeyboardInterrupt from None
                     raise ValueError(
                         f"Sampling had {seconds:g} s, in which the first round ({settings}) did "
                         "not end, nor tuning. Give it more time (--sampling minutes=60), "
                         "or fit fewer subjects."
                     ) from None
-                fit = fit or self._finish(data, broken.trace, settings, chosen)
+                fit = fit or self._finish(data, broken.trace, settings, chosen).broken_off()
                 break
             fit = self._finish(data, trace, settings, chosen)
             tried.append(f"{settings}: {'; '.join(fit.reasons) or 'converged'}")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Tell = Callable[[str], None]
 FIRST_WORD, HEARTBEAT = 2.0, 30.0  # seconds until the first line of progress; between later ones
-LEAST_STOPPED = 20  # a stopped sampler's draws are kept from so many draws per chain on
+LEAST_STOPPED = 20  # draws of a sampler out of time are kept from so many draws per chain on
 
 
 @dataclass(frozen=True)
@@ -83,26 +83,12 @@ def compile_for_nutpie(model: pm.Model) -> Any:
         return nutpie.compile_pymc_model(model, backend="numba")
 
 
-class BrokenOffError(Exception):
+class OutOfTimeError(Exception):
     """Sampling was broken off; `trace` holds the draws so far, None if there are too few."""
 
-    why = ""
-
     def __init__(self, trace: Mapping[str, xr.Dataset] | None = None):
-        super().__init__(self.why)
+        super().__init__("broken off at the limit of time")
         self.trace = trace
-
-
-class OutOfTimeError(BrokenOffError):
-    """Sampling was broken off at the end of its time."""
-
-    why = "broken off at the limit of time"
-
-
-class StoppedError(BrokenOffError):
-    """Sampling was stopped by hand."""
-
-    why = "stopped by hand"
 
 
 def run_nutpie(
@@ -118,9 +104,9 @@ def run_nutpie(
     `related` says that some numbers are correlated; steps then follow these correlations, at some
     cost.
 
-    After `seconds` the sampler is broken off with `OutOfTimeError`; after an interrupt it is broken
-    off with `StoppedError`. Both hold the draws so far. `tell` gets a line after 2 seconds, and
-    then at growing intervals, up to half a minute.
+    After `seconds` the sampler is broken off with `OutOfTimeError`, which holds the draws so far.
+    After an interrupt the draws are lost: nobody could tell them from a whole posterior. `tell`
+    gets a line after 2 seconds, and then at growing intervals, up to half a minute.
     """
     import nutpie
 
@@ -137,7 +123,8 @@ def run_nutpie(
         try:
             return _wait(running, seconds, tell)
         except KeyboardInterrupt:  # it may come while waiting or while telling
-            raise StoppedError(so_far(running.abort())) from None
+            running.abort()
+            raise
         except OutOfTimeError:
             raise OutOfTimeError(so_far(running.abort())) from None
 

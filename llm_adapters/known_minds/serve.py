@@ -9,7 +9,6 @@ import socket
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from itertools import count
 from typing import Any
 
@@ -171,9 +170,11 @@ class Served:
         self._socket.close()
 
     def run(self) -> None:
-        """Answer in this thread until `close` is called or, in the main thread, a signal comes."""
-        with suppress(KeyboardInterrupt):  # which uvicorn hands on when it has ended
-            self._server.run([self._socket])
+        """Answer in this thread until `close` is called or, in the main thread, a signal comes.
+
+        An interrupt is handed on once what had come is answered.
+        """
+        self._server.run([self._socket])
 
     def __enter__(self) -> Served:
         """Start."""

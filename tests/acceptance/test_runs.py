@@ -124,7 +124,9 @@ def test_ctrl_c_lets_what_is_under_way_end_and_nothing_is_asked_again(command, u
 
     with FaultServer(by_hash, script=interrupt_at_a_call, delay=0.02) as server:
         words = words_of(server, tmp_path, SESSIONS)
-        assert command(*words).code != 0
+        stopped = command(*words)
+        assert stopped.code == 130
+        assert stopped.err.endswith(" is kept in " + f"{tmp_path}; the same command goes on.\n")
         before = len(server.calls)
         assert TRIALS < before < SESSIONS * TRIALS
         assert len(rows(tmp_path)) == before

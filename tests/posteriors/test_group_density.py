@@ -17,7 +17,6 @@ from knownminds.inference.groups.formulas import GroupDesign
 from knownminds.inference.posteriors import sampling
 from knownminds.inference.posteriors.comparison import marginal_log_likelihood
 from knownminds.inference.posteriors.crossed_levels import Levels
-from knownminds.inference.posteriors.sampling import OutOfTimeError, Settings, StoppedError
 
 N = 6
 
@@ -135,25 +134,27 @@ def halves(trials):
     )
 
 
-def test_sampling_ends_at_its_time_and_an_interrupt_keeps_the_draws_so_far(trials, monkeypatch):
-    data = ModelData.read(RescorlaWagner, trials)
-    density = GroupModel.build(data).density(data)
-    settings = Settings(chains=2, draws=100_000, tune=20, cores=1)
-    with pytest.raises(OutOfTimeError):
-        density.sample(settings, seconds=0.0)
+def test_what_ends_at_its_time_has_not_converged_and_an_interrupt_leaves_no_fit(
+    trials, monkeypatch
+):
+    endless = {"chains": 2, "draws": 100_000, "tune": 20, "cores": 2}
+    with pytest.raises(ValueError, match="Give it more time"):
+        hierarchical(RescorlaWagner, trials, seconds=0.0, **endless)
+    fit = hierarchical(RescorlaWagner, trials, seconds=1.5, **endless)
+    assert fit.verdict == "not converged"
+    draws = fit.posterior.sizes["draw"]
+    assert fit.reasons[-1].startswith(f"broken off at the limit of time: {draws} of 100000 draws")
     monkeypatch.setattr(sampling, "FIRST_WORD", 1.0)
     heard = []
 
     def interrupt(line):
         heard.append(line)
-        raise KeyboardInterrupt
+        if line.startswith("still"):
+            raise KeyboardInterrupt
 
-    with pytest.raises(StoppedError) as stopped:
-        density.sample(settings, tell=interrupt)
-    assert heard == ["still sampling after 1 s"]
-    kept = stopped.value.trace["posterior"]  # the second chain had not begun
-    assert kept["eta"].notnull().all()
-    assert 20 <= kept.sizes["draw"] < 100_000
+    with pytest.raises(KeyboardInterrupt):
+        hierarchical(RescorlaWagner, trials, tell=interrupt, **endless)
+    assert heard[1:] == ["still sampling after 1 s"]
 
 
 def test_correlations_have_the_law_they_are_said_to_have():

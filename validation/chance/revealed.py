@@ -128,6 +128,7 @@ class Revealed:
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Keep beliefs, stated answers and options; `read_revealed` reads them."""
         with writable(folder) as path:
+            (path / FILE).unlink(missing_ok=True)  # by which the folder is known: it comes last
             more = {
                 kind: np.concatenate([getattr(self, kind)[who] for who in self.beliefs])
                 for kind in ("naive", "known")

@@ -12,13 +12,14 @@ import sys
 import warnings
 from collections.abc import Sequence
 from functools import cache
-from textwrap import wrap
 from typing import Any
 
 import typer
 
 from . import data, language_models, look, studies  # noqa: F401 - they add their commands
 from .application import app
+from .interrupts import CODE, NOTHING_KEPT, Stopped, come_again
+from .output import complain
 from .plugins import load_all, taken_from
 from .run_file import expanded
 
@@ -42,7 +43,6 @@ for _command in app.registered_commands:
 
 __all__ = ["app", "main"]
 
-WIDTH = 80  # of an error on a terminal
 YOUNG = 100_000  # objects made since the last search for garbage, at which there is another
 
 
@@ -57,6 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     gc.set_threshold(YOUNG, 20, 50)  # imports make many objects, none of which is garbage
     # ArviZ 0.23 tells every user once a day that ArviZ 1 is coming.
     warnings.filterwarnings("ignore", r"\s*ArviZ is undergoing", FutureWarning)
+    come_again()
     try:
         typed = sys.argv[1:] if arguments is None else list(arguments)
         words, plugins = taken_from(expanded(typed, VERBS, lambda: command().commands))
@@ -64,23 +65,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
             load_all(plugins)
         command()(args=words, obj=plugins)
     except (ValueError, ImportError) as error:  # the latter say what to install
-        _complain(str(error))
+        complain(str(error))
         raise SystemExit(2) from None
     except RecursionError:
-        _complain(
+        complain(
             "A file that is read holds lists within lists, at most a few; one that was given goes "
             "deeper. Mend it, or leave it out."
         )
         raise SystemExit(2) from None
+    except Stopped as kept:
+        complain(f"stopped. {kept}")
+        raise SystemExit(CODE) from None
     except KeyboardInterrupt:
-        _complain("stopped. A run, and a study with --out, go on with the same command.")
-        raise SystemExit(130) from None
-
-
-def _complain(text: str) -> None:
-    """Print a sentence on stderr; on a terminal it is wrapped at 80 columns between words."""
-    lines = f"knownminds: {text}".splitlines()
-    if sys.stderr.isatty():
-        keep: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
-        lines = [wrapped for line in lines for wrapped in wrap(line, WIDTH, **keep) or [""]]
-    print("\n".join(lines), file=sys.stderr)
+        complain(f"stopped. {NOTHING_KEPT}")
+        raise SystemExit(CODE) from None
+    except SystemExit as end:
+        if end.code == CODE:  # so Typer ends if the interrupt comes while it reads words
+            complain(f"stopped. {NOTHING_KEPT}")
+        raise

@@ -14,6 +14,7 @@ from typer.core import TyperCommand
 
 from knownminds.validation.engine.question import Option, Question
 
+from .interrupts import NOTHING_KEPT, Stopped
 from .output import note, print_json
 from .run_file import write_run_file
 
@@ -74,6 +75,8 @@ def command(
             run(question.of_typed(given), as_json)  # type: ignore[arg-type]
         except typer.Exit as caught:  # an exit code of a result, which is there
             end = caught
+        except KeyboardInterrupt:
+            raise Stopped(NOTHING_KEPT) from None
         if values.get("out") is not None and Path(values["out"]).is_dir():
             file = Path(values["out"]) / f"{question.command}.toml"
             write_run_file(file, context.command, values, context.obj or ())

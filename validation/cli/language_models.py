@@ -24,6 +24,7 @@ from knownminds.validation.reading import (
 )
 
 from .application import command, leave
+from .interrupts import Stopped, kept_in
 from .output import check_own_folder, note, print_json, progress_bar, prompt_text
 
 if TYPE_CHECKING:
@@ -471,10 +472,9 @@ def _run_part(part: _Part, typed: AskRun, say: Callable[[Any], object]) -> None:
     from knownminds.llm_adapters.runs.batch_rounds import Batching
     from knownminds.llm_adapters.runs.ledger import has_run, price_in
     from knownminds.llm_adapters.runs.prices import in_batches, parse_price
-    from knownminds.llm_adapters.runs.runner import Retries, RunOptions, read_run
+    from knownminds.llm_adapters.runs.runner import Retries, RunOptions
     from knownminds.validation.costs.connect import estimate, folder_of, price_for
     from knownminds.validation.costs.connect import run as run_sessions
-    from knownminds.validation.costs.run_page import say as say_run
     from knownminds.validation.engine.arguments import resolve_chosen, resolve_stop
 
     environment, truth = _resolved(part.question)
@@ -538,28 +538,25 @@ def _run_part(part: _Part, typed: AskRun, say: Callable[[Any], object]) -> None:
         note(f"--price is not used: the run keeps the price it has, {rates}")
     whole = part.within or folder
     check_own_folder("ledger.sqlite", whole)
-    try:
-        with _money(question.sessions) as progress:
-            result = run_sessions(
-                environment,
-                question.llm,
-                sessions=question.sessions,
-                seed=question.seed,
-                out=folder,
-                within=part.within,
-                **{**vars(how), "progress": progress},
-                **reach,
-                timeout=question.timeout,
-                contaminants=read_contaminants(question.contaminate),
-            )
-    except (Failed, ImportError) as error:
-        kept = f" What was paid for stays in {folder}." if has_run(folder) else ""
-        raise ValueError(f"{error}{kept}") from None
-    except KeyboardInterrupt:
-        if has_run(folder):
-            note(str(say_run(read_run(folder, environment))))
-        raise
-    _leave(result, folder, say)
+    with kept_in(whole, "ledger.sqlite"):
+        try:
+            with _money(question.sessions) as progress:
+                result = run_sessions(
+                    environment,
+                    question.llm,
+                    sessions=question.sessions,
+                    seed=question.seed,
+                    out=folder,
+                    within=part.within,
+                    **{**vars(how), "progress": progress},
+                    **reach,
+                    timeout=question.timeout,
+                    contaminants=read_contaminants(question.contaminate),
+                )
+        except (Failed, ImportError) as error:
+            kept = f" What was paid for stays in {folder}." if has_run(folder) else ""
+            raise ValueError(f"{error}{kept}") from None
+        _leave(result, folder, say)
 
 
 def _leave(result: Run, folder: Path, say: Callable[[Any], object]) -> None:
@@ -636,7 +633,7 @@ def _benchmark(question: AskBenchmark, as_json: bool) -> None:
         retry_errors=question.retry_errors,
         seeded=not question.no_seed,
     )
-    with progress_bar(question.name) as draw:
+    with kept_in(out, "ledger.sqlite"), progress_bar(question.name) as draw:
         watch = None if draw is None else watching(plan, players, draw)
         played = run_benchmark(
             plan, players, out, asking=asking, options=options, blocked=blocked,
@@ -687,7 +684,7 @@ def _reveal(question: RevealQuestion, as_json: bool) -> None:
     if question.out is not None:
         check_own_folder("revealed.json", question.out)
     try:
-        with progress_bar("reveal") as progress:
+        with kept_in(question.out, "ledger.sqlite"), progress_bar("reveal") as progress:
             revealed = replace(question, progress=progress).answer()
     except (Failed, ImportError) as error:
         raise ValueError(str(error)) from None
@@ -730,9 +727,13 @@ def _serve(question: AskServe, as_json: bool) -> None:
     try:
         note(f"{agent} at {served.base_url} as {question.name}; Ctrl-C ends it.")
         served.run()
+    except KeyboardInterrupt:
+        raise Stopped(
+            f"{served.calls} calls were answered, of which nothing is kept; the same command "
+            "serves again."
+        ) from None
     finally:
         served.close()
-    note(f"{served.calls} calls were answered.")
 
 
 command(AskRun, _run)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -15,6 +17,8 @@ from knownminds.validation.studies import FOLDERS, files_in
 
 if TYPE_CHECKING:
     from knownminds.environments import Prompt
+
+WIDTH = 80  # of an error on a terminal
 
 # Words as they are: "openai:m:" is no emoji and "[m]" no colour.
 screen = Console(highlight=False, emoji=False, markup=False)
@@ -50,6 +54,15 @@ def note(text: str) -> None:
 def print_json(content: Any) -> None:
     """Print one JSON object."""
     print(json.dumps(content, allow_nan=False))
+
+
+def complain(text: str) -> None:
+    """Print a sentence on stderr; on a terminal it is wrapped at 80 columns between words."""
+    lines = f"knownminds: {text}".splitlines()
+    if sys.stderr.isatty():
+        keep: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+        lines = [wrapped for line in lines for wrapped in wrap(line, WIDTH, **keep) or [""]]
+    print("\n".join(lines), file=sys.stderr)
 
 
 @contextmanager

@@ -144,6 +144,8 @@ def write_run_file(
     plugins
         Files of `--plugin`.
     """
+    from knownminds.environments.record.folders import write_text
+
     lines = [f"# knownminds {command.name} {file.name}"]
     if plugins:
         lines.append(f"plugin = {_toml([str(Path(name).resolve()) for name in plugins])}")
@@ -154,7 +156,7 @@ def write_run_file(
             continue
         lines.append(f"{name_of(parameter)} = {_toml(value)}")
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_text(file, "\n".join(lines) + "\n")
 
 
 def _toml(value: Any) -> str:

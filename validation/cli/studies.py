@@ -14,6 +14,7 @@ from knownminds.validation.recovery.questions import Confuse, Recover
 from knownminds.validation.referee.questions import Referee
 
 from .application import command, leave
+from .interrupts import kept_in
 from .output import note, print_json, progress_bar
 
 
@@ -36,18 +37,19 @@ def run_study(question: StudyQuestion[Any], as_json: bool) -> None:
     """Compute a study, print its result, and leave its report where a folder was named."""
     from knownminds.validation.engine.engine import ShareDone
 
-    with progress_bar(question.command) as progress:
-        watched: dict[str, Any] = {"progress": progress}
-        if hasattr(question, "tell"):
-            watched["tell"] = note
-        try:
-            result = replace(question, **watched).answer()
-        except ShareDone as done:
-            note(str(done))
-            return
-    if question.out is None:
-        note("--out FOLDER keeps rows and report, and goes on where it was stopped.")
-    leave(result, question.out, as_json)
+    with kept_in(question.out, "parts/*.parquet"):
+        with progress_bar(question.command) as progress:
+            watched: dict[str, Any] = {"progress": progress}
+            if hasattr(question, "tell"):
+                watched["tell"] = note
+            try:
+                result = replace(question, **watched).answer()
+            except ShareDone as done:
+                note(str(done))
+                return
+        if question.out is None:
+            note("--out FOLDER keeps rows and report, and goes on where it was stopped.")
+        leave(result, question.out, as_json)
 
 
 def _report(question: Report, as_json: bool) -> None:

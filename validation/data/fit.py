@@ -24,6 +24,7 @@ from knownminds.environments import (
     outcome_rates,
     unknown,
 )
+from knownminds.environments.record.folders import writable
 from knownminds.inference.fits.missing_answers import missing_answer_bounds
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.fits.point import maximum_likelihood
@@ -129,15 +130,19 @@ class Fit(Result):
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the page and all files, and of a hierarchical fit its draws."""
-        page, file = super().save(folder), Path(folder) / POSTERIOR
-        file.unlink(missing_ok=True)  # of an earlier fit
-        if self.posterior is not None:
-            from knownminds.inference.posteriors.arviz_objects import (
-                save_posterior,  # xarray is slow
-            )
+        from knownminds.validation.pages.result_page import remove_result
 
-            save_posterior(self.posterior, file, predicted=self.predicted)
-        return page
+        remove_result(folder)
+        with writable(folder) as path:
+            file = path / POSTERIOR
+            file.unlink(missing_ok=True)  # of an earlier fit
+            if self.posterior is not None:
+                from knownminds.inference.posteriors.arviz_objects import (
+                    save_posterior,  # xarray is slow
+                )
+
+                save_posterior(self.posterior, file, predicted=self.predicted)
+        return super().save(folder)
 
 
 fit = verb(AskFit, __name__)

@@ -22,6 +22,8 @@ from knownminds.validation.studies import RESULT
 
 from .html import fill
 
+PAGE = "report.html"
+
 MOST_ROWS = 1000  # of a table on the page, in LaTeX and Markdown; its CSV has all
 DOTS = 200  # per inch, of what is drawn as dots
 # The same study gives the same files: no dates, and letters that stay letters.
@@ -72,11 +74,9 @@ def write_page(result: Result, folder: str | os.PathLike[str]) -> Path:
     drawn = [(caption, one.data, one.figure()) for caption, one in result.every_figure]
     pictures = [picture(figure, "svg") for _, _, figure in drawn]
     text = _filled(result, pictures)
+    remove_result(folder)
     with writable(folder) as path:
         tables, figures = path / "tables", path / "figures"
-        if (path / RESULT).is_file():
-            for earlier in (tables, figures):
-                shutil.rmtree(earlier, ignore_errors=True)
         for number, (title, table) in enumerate(result.every_table, start=1):
             tables.mkdir(exist_ok=True)
             name = file_name(number, title)
@@ -98,8 +98,18 @@ def write_page(result: Result, folder: str | os.PathLike[str]) -> Path:
                 write_bytes(figures / f"{name}.{kind}", picture(figure, kind))
             write_text(figures / f"{name}.csv", csv_text(flat(data), float_format="%.10g"))
         write_text(path / RESULT, result.to_json())
-        write_text(path / "report.html", text)
-    return Path(folder) / "report.html"
+        write_text(path / PAGE, text)
+    return Path(folder) / PAGE
+
+
+def remove_result(folder: str | os.PathLike[str]) -> None:
+    """Remove an earlier result before another is written: of what breaks off, no page is left."""
+    path = Path(folder)
+    if (path / RESULT).is_file():
+        for earlier in ("tables", "figures"):
+            shutil.rmtree(path / earlier, ignore_errors=True)
+        for name in (PAGE, RESULT):
+            (path / name).unlink(missing_ok=True)
 
 
 def latex(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
