@@ -6,7 +6,9 @@ import inspect
 import re
 from abc import ABCMeta
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import copy_context
 from dataclasses import dataclass
+from functools import lru_cache
 from math import inf, log
 from typing import Any, ClassVar, Self
 
@@ -26,6 +28,9 @@ Integers = NDArray[np.int64]
 Prepared = tuple[Integers, Integers, Mapping[str, Array]]  # subject, sequence, columns of places
 
 ANSWERS = ("action", "response", "reward")  # columns of trials that are not shown
+# Where NumPy does not warn of infinite numbers; entered in a tenth of the time of `errstate`.
+with np.errstate(all="ignore"):
+    _SILENT = copy_context()
 _ASKED = {
     "action": "an action",
     "response": "a number",
@@ -229,6 +234,8 @@ class Model(metaclass=ABCMeta):  # tells mypy that models are hashable
             cls.parameters = Parameters(*declared.values())
         if "name" not in vars(cls):
             cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
+        if "action_probabilities" in vars(cls):  # a model that says them chooses by them
+            cls._shares = cls._stated_shares  # type: ignore[method-assign]
         if not cls.summary:
             cls.summary = (cls.__doc__ or "").strip().partition("\n")[0].rstrip(".")
 
@@ -364,7 +371,8 @@ class Model(metaclass=ABCMeta):  # tells mypy that models are hashable
         if not LAPSE.support.contains(np.asarray(lapse)):
             raise ValueError(f"lapse lies in {LAPSE.support}; got {lapse:g}.")
         self.lapse = float(lapse)
-        self.actions = 0 if self.given == "response" else actions or self.n_actions or 2
+        self._given = self.given
+        self.actions = 0 if self._given == "response" else actions or self.n_actions or 2
         self.reset()
 
     @classmethod
@@ -384,7 +392,7 @@ class Model(metaclass=ABCMeta):  # tells mypy that models are hashable
         made.actions = actions
         made._own = frozenset(made.__dict__) | {"_own"}
         begin: Callable[..., None] = made.begin
-        begin(*([trial] if inspect.signature(begin).parameters else []))
+        begin(*([trial] if _begins_by_trial(cls.begin) else []))
         return made
 
     def remembered(self) -> dict[str, Any]:
@@ -405,18 +413,33 @@ class Model(metaclass=ABCMeta):  # tells mypy that models are hashable
 
     def _agent_of(self, observation: Observation) -> Model:
         """Return the agent with the memory of this trial's sequence."""
-        key = tuple([observation[name] for name in self.separate if name in observation])
-        if key not in self._agents:
+        key = tuple(map(observation.get, self.separate))
+        agent = self._agents.get(key)
+        if agent is None:
             values = dict(zip(self.parameters.names, self.theta.tolist(), strict=True))
-            self._agents[key] = self.with_values(values, self.actions or 2, _Row(observation))
-        return self._agents[key]
+            agent = self.with_values(values, self.actions or 2, _Row(observation))
+            self._agents[key] = agent
+        return agent
+
+    def _responded(self, observation: Observation) -> list[float]:
+        return probabilities(self._agent_of(observation).respond(_Row(observation)))
+
+    _shares = _responded  # by which it chooses
+
+    def _stated_shares(self, observation: Observation) -> list[float]:
+        return [float(p) for p in self.action_probabilities(observation)]
+
+    def _updated(self, brought: _Row) -> None:
+        self._agent_of(brought._observation).update(brought)
 
     def _law(self, observation: Observation, action: int | None) -> Law:
         agent = self._agent_of(observation)
-        if self.given == "response":
+        if self._given == "response":
             law = agent.respond(_Row(observation))
-        elif self.given != "action" and (action is not None or self.given == "either"):
-            law = agent.report(_Row(observation, action=-1 if action is None else action))
+        elif self._given != "action" and (action is not None or self._given == "either"):
+            trial = _Row(observation)
+            trial.action = -1 if action is None else action
+            law = agent.report(trial)
         else:
             raise NotImplementedError(f"{self.name} gives no responses.")
         assert isinstance(law, Law)
@@ -424,19 +447,19 @@ class Model(metaclass=ABCMeta):  # tells mypy that models are hashable
 
     def action_probabilities(self, observation: Observation) -> Array:
         """Return the probability of each action before any lapse."""
-        if self.given == "response":
+        if self._given == "response":
             return np.array([])
-        with np.errstate(all="ignore"):
-            return np.array(probabilities(self._agent_of(observation).respond(_Row(observation))))
+        return np.array(_SILENT.copy().run(self._responded, observation))
 
     def learn(self, observation: Observation, action: int, reward: float) -> None:
         """Learn from what the action brought; a trial without an answer teaches nothing."""
         stated = observation.get("response", 0.0) is not None
-        if action >= 0 or (self.given in ("response", "either") and stated):
-            gone = {} if stated else {"response": -inf}  # kernels have this for a missing response
-            brought = _Row(observation, action=action, reward=reward, **gone)
-            with np.errstate(all="ignore"):
-                self._agent_of(observation).update(brought)
+        if action >= 0 or (self._given in ("response", "either") and stated):
+            brought = _Row(observation)
+            brought.action, brought.reward = action, reward
+            if not stated:
+                brought.response = -inf  # kernels have this for a missing response
+            _SILENT.copy().run(self._updated, brought)
 
     def probabilities(self, observation: Observation) -> Array:
         """Return the probability of each action, lapses included, [n_actions]."""
@@ -474,21 +497,21 @@ class Model(metaclass=ABCMeta):  # tells mypy that models are hashable
             )
 
     def choose(self, observation: Observation, rng: np.random.Generator) -> Choice:
-        """Draw an answer: an action takes one uniform number, an answer with a number takes two."""
-        lapse, given = self.lapse, self.given
+        """Draw what is given: an action with one uniform number; with a number, two."""
+        lapse, given = self.lapse, self._given
         if given == "action":
-            return first_above(self.action_probabilities(observation), rng.random(), lapse)
+            shares = _SILENT.copy().run(self._shares, observation)
+            return first_above(shares, rng.random(), lapse)
         u, second = rng.random(2).tolist()
         action = None
         if given == "either" and self._agent_of(observation).acts(_Row(observation)):
-            return first_above(self.action_probabilities(observation), u, lapse)
+            return first_above(_SILENT.copy().run(self._shares, observation), u, lapse)
         if given == "both":
-            shares = self.action_probabilities(observation)
+            shares = _SILENT.copy().run(self._shares, observation)
             if u < lapse:
-                shares = np.full(len(shares), lapse / len(shares))
-                action = first_above(shares, u, 0.0)
+                action = first_above([lapse / len(shares)] * len(shares), u, 0.0)
             else:
-                action = first_above(shares * (1.0 - lapse), u - lapse, 0.0)
+                action = first_above([p * (1.0 - lapse) for p in shares], u - lapse, 0.0)
         with np.errstate(all="ignore"):
             law = self._law(observation, action)
             noise = float(ndtri(max(second, SMALLEST)))
@@ -499,9 +522,12 @@ class Model(metaclass=ABCMeta):  # tells mypy that models are hashable
 class _Row:
     """A trial on numbers: its columns are attributes, and whole numbers are ints."""
 
-    def __init__(self, observation: Observation, **known: Any):
+    action: int
+    reward: float
+    response: float
+
+    def __init__(self, observation: Observation):
         self._observation = observation
-        self.__dict__.update(known)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name not in self._observation:
@@ -513,14 +539,19 @@ class _Row:
         return value
 
 
-def first_above(shares: Array, u: float, lapse: float) -> int:
+def first_above(shares: Sequence[float], u: float, lapse: float) -> int:
     """Return the first action whose cumulative probability, lapses mixed in, exceeds u."""
-    below, each = 0.0, lapse / len(shares)
-    for action, share in enumerate(shares[:-1].tolist()):
-        below += (1.0 - lapse) * share + each
+    below, each, last = 0.0, lapse / len(shares), len(shares) - 1
+    for action in range(last):
+        below += (1.0 - lapse) * shares[action] + each
         if u < below:
             return action
-    return len(shares) - 1
+    return last
+
+
+@lru_cache
+def _begins_by_trial(begin: Callable[..., None]) -> bool:
+    return len(inspect.signature(begin).parameters) > 1
 
 
 # A parameter must not have these names, nor those of attributes that every agent has.

@@ -99,6 +99,8 @@ class Parameters:
         self.names = tuple(p.name for p in parameters)
         self.mean: Array = np.array([p.mean for p in parameters], dtype=float)
         self.sd: Array = np.array([p.sd for p in parameters], dtype=float)
+        self._lower = np.array([p.support.lower for p in parameters])
+        self._upper = np.array([p.support.upper for p in parameters])
         if len(set(self.names)) < len(self.names):
             raise ValueError(f"Parameter names must differ; got {', '.join(self.names)}.")
 
@@ -168,6 +170,8 @@ class Parameters:
                 f"theta needs {len(self)} columns ({', '.join(self.names)}); "
                 f"got shape {values.shape}."
             )
+        if (np.isfinite(values) & (values >= self._lower) & (values <= self._upper)).all():
+            return
         for i, parameter in enumerate(self._parameters):
             column = values[..., i]
             inside = parameter.support.contains(column)

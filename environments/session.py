@@ -96,7 +96,8 @@ class Session:
             If the trial does not ask for such a choice.
         """
         seen, environment = self.seen, self.environment
-        action, response = environment.split(choice, environment.asks(seen))
+        asked = environment.asks(seen) if environment.given == "either" else environment.given
+        action, response = environment.split(choice, asked)
         paid = self._world.pay(self._drawn, -1 if action is None else action)
         reward: float | None = None
         brought: dict[str, float] = {}
@@ -106,7 +107,9 @@ class Session:
         elif choice is not None:
             reward = plain(paid)
         turn = Turn(seen, action, reward, text, response, brought)
-        row = {**seen, **self._at_present(self._hidden)}
+        row = dict(seen)
+        if self._hidden:
+            self._at_present(self._hidden, row)
         for name in self._answers:
             row[name] = action if name == "action" else response
         row["reward"] = reward
@@ -141,14 +144,13 @@ class Session:
                     trial += 1
             trial += 1
         self._trial = trial
-        self._seen = None if trial >= end else {"trial": trial, **self._at_present(self._shown)}
+        self._seen = None if trial >= end else self._at_present(self._shown, {"trial": trial})
 
-    def _at_present(self, columns: _Columns) -> dict[str, Any]:
-        """Return the values of fields on the present trial."""
-        return {
-            name: plain(self._showing[name]) if column is None else column[self._trial]
-            for name, column in columns
-        }
+    def _at_present(self, columns: _Columns, row: dict[str, Any]) -> dict[str, Any]:
+        """Return a row with the values of fields on the present trial."""
+        for name, column in columns:
+            row[name] = plain(self._showing[name]) if column is None else column[self._trial]
+        return row
 
 
 @dataclass(frozen=True)

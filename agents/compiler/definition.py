@@ -122,7 +122,8 @@ def probabilities(outcome: Any) -> list[float]:
     """Return the probability of each action, given what `respond` returned on numbers."""
     if isinstance(outcome, Probabilities):
         return [float(p) for p in outcome.values]
-    return shares(np.ravel(outcome).tolist())
+    flat = outcome if type(outcome) is np.ndarray and outcome.ndim == 1 else np.ravel(outcome)
+    return shares(flat.tolist())
 
 
 def shares(numbers: Sequence[float]) -> list[float]:
@@ -133,6 +134,9 @@ def shares(numbers: Sequence[float]) -> list[float]:
         both = (e, 1.0) if x > 0.0 else (1.0, e)  # 1 less the other would lose digits
         return [b / (1.0 + e) for b in both]
     top = max(numbers)
+    if len(numbers) == 2:  # as below, and quicker
+        a, b = exp(numbers[0] - top), exp(numbers[1] - top)
+        return [a / (a + b), b / (a + b)]
     weights = [exp(u - top) for u in numbers]
     whole = sum(weights)
     return [w / whole for w in weights]

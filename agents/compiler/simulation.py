@@ -183,7 +183,7 @@ class Simulation:
         arguments = ["theta", "lapse", "n_actions", "row", "start", "uniforms"]
         arguments += (["noise"] if joint else []) + [f"{name}_all" for name in self.tables]
         n = len(self.columns)
-        rows, begin, trial = self._trial(joint)
+        rows, begin, trial, copied = self._trial(joint)
         return [
             "@compiled()",  # nothing may be rounded differently from NumPy
             *block(
@@ -191,33 +191,39 @@ class Simulation:
                 [
                     '"""Play the sequences."""',
                     *Frame(
-                        [f"out = np.zeros(({n}, start[-1], {LANES}))"],
-                        rows, begin, [("", trial)], [], "out",
+                        [f"out = np.empty(({n}, start[-1], {LANES}))"],
+                        rows, begin, [("", trial), ("", copied)], [], "out",
                     ).lines(),
                 ],
             ),
         ]  # fmt: skip
 
-    def _trial(self, joint: bool) -> tuple[int, list[str], list[str]]:
-        """Return how many rows are carried, and the statements before and in a trial."""
+    def _trial(self, joint: bool) -> tuple[int, list[str], list[str], list[str]]:
+        """Return how many rows are carried, and the statements before, in and after a trial.
+
+        What comes back has rows too, and a loop of its own copies them: a loop that stores into
+        `out` beside `z` is not turned into vectors.
+        """
         once = costly_of_parameters(self._roots())
         parts = within(self._roots(), stop=once)
         parameters = list(self.definition.parameters) if self.definition else []
         used = [symbol(p, PARAMETER) for p in parameters]
         named = {x: f"{x.value}_i" for x in (*used, *self.state) if x in parts or x in self.state}
         named |= once
+        if self._rate in parts:
+            named[self._rate] = "lapse_rate_i"
         places = {x: row(k) for k, x in enumerate(named)}
         of_first = {
             self._u: "uniforms[t, 0, i]" if joint else "uniforms[t, i]",
             self._second: "uniforms[t, 1, i]",
             self._noise: "noise[t, i]",
-            self._rate: "lapse[q]",
         }
         columns = {x: self._place(x) for x in self._read if x.value in self.names}
 
         begin = Printer(
             {symbol(p, PARAMETER): f"theta[q, {k}]" for k, p in enumerate(parameters)}
             | {x: text.replace("[t", "[start[block]") for x, text in columns.items()}
+            | {self._rate: "lapse[q]"}
         )
         texts = begin.write([self.state[x][0] if x in self.state else x for x in named])
         begin.lines += [f"{places[x]} = {t}" for x, t in zip(named, texts, strict=True)]
@@ -226,7 +232,7 @@ class Simulation:
         reads = {**columns, **of_first}
         drawn = [f"{names_of[x]} = {text}" for x, text in reads.items() if x in parts]
         body = Printer({**named, **names_of})
-        lines = ["q = row[block, i]", *drawn, *(f"{n} = {places[x]}" for x, n in named.items())]
+        lines = [*drawn, *(f"{n} = {places[x]}" for x, n in named.items())]
         action, response = symbol("action", DATA), symbol("response", DATA)
         if self.definition is None:
             lines.append("action = uniforms[t, i]")
@@ -245,10 +251,12 @@ class Simulation:
         ]
         outputs += texts[:n] + ([present] if self.falls else [])
         lines += body.lines
-        lines += [f"out[{k}, t, i] = {text}" for k, text in enumerate(outputs)]
+        first = len(named)
+        lines += [f"{row(first + k)} = {text}" for k, text in enumerate(outputs)]
         stores = zip(changed, texts[n + 1 :], strict=True)
         lines += [f"{places[x]} = {text}" for x, text in stores]
-        return max(1, len(named)), begin.lines, lines
+        copied = [f"out[{k}, t, i] = {row(first + k)}" for k in range(len(outputs))]
+        return first + len(outputs), begin.lines, lines, copied
 
     def _place(self, x: Expr) -> str:
         """Return the text of a number that a table holds for a trial."""

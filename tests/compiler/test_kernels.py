@@ -1,16 +1,17 @@
 """Kernels from definitions: what they do is what the definition does, run on numbers."""
 
 import pickle
+import re
 
 import numpy as np
 import pytest
 from compiler.definitions import Asked, Forgetful, Kalman, Staged, Stayer, Teller, Weigher, world_of
 from scipy.special import expit
 
-from knownminds.agents import RescorlaWagner, RescorlaWagnerDual
-from knownminds.agents.compiler.kernels import played_in
+from knownminds.agents import AGENTS, RescorlaWagner, RescorlaWagnerDual
+from knownminds.agents.compiler.kernels import likelihood_text, played_in, simulation_text
 from knownminds.agents.sequences import Sequences
-from knownminds.environments import BalloonRisk, Horizon, TwoStep
+from knownminds.environments import BalloonRisk, Horizon, TwoStep, make
 from knownminds.inference import ModelData
 
 N, TRIALS, LAPSE = 4, 20, 0.1
@@ -169,3 +170,22 @@ def test_who_goes_by_rewards_alone_does_not_play_where_they_hang_on_more():
     for place in (TwoStep(), Horizon(), BalloonRisk()):
         with pytest.raises(ValueError, match=r"goes by rewards alone; those of .* as well"):
             RescorlaWagner.check_plays(place)
+
+
+@pytest.mark.parametrize(
+    ("model", "place"),
+    [
+        ("rescorla_wagner", "instrumental_learning"),  # actions
+        ("two_step_hybrid", "two_step"),  # stages, and what the world shows
+        ("linear_observer", "marker_location"),  # numbers
+        ("rescorla_wagner_confidence", "restless_bandit"),  # both
+        ("balloon_pumper", "balloon_risk"),  # trials that fall away
+    ],
+)
+def test_a_loop_over_lanes_stores_into_one_array(model, place):
+    """Or LLVM proves nothing of two that do not overlap, and no loop is turned into vectors."""
+    texts = simulation_text(AGENTS[model], make(place)), likelihood_text(AGENTS[model])
+    trials = re.findall(r"\n {8}for t in .*?\n {4,8}\w", "".join(texts), re.DOTALL)
+    assert len(trials) == 3
+    for loop in re.split(r"for i in range.*", "".join(trials)):
+        assert len(set(re.findall(r"\n +(\w+)\[.*\] \+?= ", loop))) <= 1
