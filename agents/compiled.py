@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -53,12 +52,13 @@ class _ByContent(FunctionCache):  # type: ignore[misc]
 
     def __init__(self, function: Callable[..., Any]):
         super().__init__(function)
-        self._cache_file._source_stamp = _stamp(function)
+        _hashes.pop(function.__code__.co_filename, None)  # read anew: it may be loaded once more
+        self._cache_file._source_stamp = stamp_of(function)
         name = f"{self._impl.filename_base}.lock"
         self.lock_file = str(Path(self.cache_path) / name)
 
 
-def _stamp(function: Callable[..., Any]) -> str:
+def stamp_of(function: Callable[..., Any]) -> str:
     """Return a hash of the files that hold a function and the compiled functions it can call."""
     files, functions = {__file__}, [function]
     while functions:
@@ -71,9 +71,13 @@ def _stamp(function: Callable[..., Any]) -> str:
     return hashlib.sha256("".join(sorted(map(_hash_of, files))).encode()).hexdigest()
 
 
-@cache
+_hashes: dict[str, str] = {}  # of files, as they were when Python read them
+
+
 def _hash_of(file: str) -> str:
-    return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+    if file not in _hashes:
+        _hashes[file] = hashlib.sha256(Path(file).read_bytes()).hexdigest()
+    return _hashes[file]
 
 
 def read_only(values: Any, dtype: Any = np.float64) -> NDArray[Any]:

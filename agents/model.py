@@ -497,7 +497,7 @@ class Model(metaclass=ABCMeta):  # tells mypy that models are hashable
             )
 
     def choose(self, observation: Observation, rng: np.random.Generator) -> Choice:
-        """Draw what is given: an action with one uniform number; with a number, two."""
+        """Draw an answer: an action takes one uniform number, an answer with a number takes two."""
         lapse, given = self.lapse, self._given
         if given == "action":
             shares = _SILENT.copy().run(self._shares, observation)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from knownminds.agents import Model, simulate
 from knownminds.agents.parameters import Array
-from knownminds.environments import Environment, Trials, make
+from knownminds.environments import ENVIRONMENTS, Environment, Trials
 from knownminds.environments.later import pandas as pd
 
 from .measure import Measure, SubjectMeasure, Values, sessions_of, with_columns
@@ -97,7 +97,8 @@ class PlacedMeasure(Measure):
     @property
     def place(self) -> Environment:
         """The experiment for which the truth holds."""
-        return self.environment or made(self.environments[0], json.dumps(dict(self.settings)))
+        kind = ENVIRONMENTS[self.environments[0]]
+        return self.environment or made(kind, json.dumps(dict(self.settings)))
 
     def in_place(self, environment: Environment) -> PlacedMeasure:
         """Return the measure whose truth is that of the experiment, always the same object."""
@@ -117,9 +118,9 @@ def _placed(measure: PlacedMeasure, kind: type[Environment], settings: str) -> P
 
 
 @lru_cache(maxsize=64)  # values of a design are computed once for each object
-def made(name: str, settings: str) -> Environment:
-    """Return the experiment of a name with settings as JSON has them, always the same object."""
-    return make(name, **json.loads(settings))
+def made(kind: type[Environment], settings: str) -> Environment:
+    """Return the experiment with settings as JSON has them, always the same object."""
+    return kind(**json.loads(settings))
 
 
 @dataclass(eq=False, kw_only=True)

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import sha256
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
@@ -58,7 +59,6 @@ def _shipped() -> dict[str, Any]:
 SHIPPED: tuple[str, ...] = tuple(_shipped())
 
 
-@lru_cache(maxsize=32)
 def load_network(
     network: str,
     target: str | None = None,
@@ -90,6 +90,20 @@ def load_network(
         If there is no such network or node, the file cannot be read, or the target does not have
         two states.
     """
+    path = Path(network)
+    content = sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+    return _loaded(network, content, target, auxiliary, edges, minimum_support)
+
+
+@lru_cache(maxsize=32)
+def _loaded(
+    network: str,
+    content: str,  # of a file, which may have been edited
+    target: str | None,
+    auxiliary: str | None,
+    edges: tuple[tuple[str, str], ...] | None,
+    minimum_support: int,
+) -> tuple[BeliefNetwork, NetworkWords]:
     shipped = _shipped()
     path = Path(network)
     if network in shipped:

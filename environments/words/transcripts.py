@@ -241,7 +241,6 @@ class Recordings:
         return places
 
 
-@lru_cache(maxsize=4)
 def load_recordings(folder: str, shortest: float, longest: float) -> Recordings:
     """Read the transcripts of a folder: one line per utterance, START, END, SPEAKER, WORDS.
 
@@ -255,6 +254,15 @@ def load_recordings(folder: str, shortest: float, longest: float) -> Recordings:
     ValueError
         If the folder or its transcripts cannot be read. The error names file and line.
     """
+    files = [file for file in sorted(Path(folder).rglob("*")) if file.is_file()]
+    content = tuple((str(f), f.stat().st_size, f.stat().st_mtime_ns) for f in files)
+    return _loaded(folder, content, shortest, longest)
+
+
+@lru_cache(maxsize=4)
+def _loaded(
+    folder: str, content: tuple[tuple[str, int, int], ...], shortest: float, longest: float
+) -> Recordings:
     path = Path(folder)
     if not path.is_dir():
         raise ValueError(f"Transcripts are read from a folder; there is none at {folder}.")

@@ -150,7 +150,7 @@ class Coherence(PlacedMeasure):
         questions = [q for q in self.asks if q in given.get("questions", self.asks)]
         elicited = [e for e in self.elicited if e in given.get("elicitations", self.elicited)]
         narrow = {**given, "questions": questions, "elicitations": elicited}
-        environment = made("diagnosis", json.dumps(narrow, sort_keys=True))
+        environment = made(Diagnosis, json.dumps(narrow, sort_keys=True))
         several = np.tile(theta, (rounds, 1))
         values = [self.value(data) for data in answers_of(model, several, environment, SEED)]
         return np.asarray(np.nanmean(np.array(values).reshape(rounds, -1), axis=0))

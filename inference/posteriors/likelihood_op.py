@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +15,7 @@ from pytensor.graph.op import Op
 from pytensor.link.numba.dispatch import basic as numba_dispatch
 
 from knownminds.agents import Model
+from knownminds.agents.compiled import stamp_of
 from knownminds.inference.fits.model_data import Unknowns
 from knownminds.inference.groups.group_kernels import KINDS, natural, placed_in
 
@@ -115,9 +114,6 @@ def _funcify(op: LogLikelihood, **_: Any) -> tuple[Any, str]:
 
     kernel: Any = op.model.kernel(op.n_actions, op.unknowns.lapse)
     supports = [(p.name, str(p.support)) for p in op.unknowns.parameters]
-    names = [f"{kind.__module__}.{kind.__qualname__}" for kind in (type(op), op.model)]
-    made_from = repr((names, op.n_actions, op.fixed, op.with_lapse, supports)).encode()
-    sources = (kernel.py_func, op.model, type(op), LogLikelihood)
-    for file in map(inspect.getfile, sources):
-        made_from += Path(file).read_bytes()
-    return call, f"knownminds_{hashlib.sha256(made_from).hexdigest()}"
+    stamps = [stamp_of(f) for f in (kernel.py_func, natural.py_func, _compiled)]
+    made_from = repr((stamps, op.n_actions, op.fixed, op.with_lapse, supports))
+    return call, f"knownminds_{hashlib.sha256(made_from.encode()).hexdigest()}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from .sampling import (
     run_nutpie,
 )
 
-_COMPILED: dict[str, Any] = {}
+_COMPILED: dict[Any, Any] = {}  # the one that was used last
 
 
 def sample_separately(data: ModelData, unknowns: Unknowns, draws: int, seed: int) -> Array:
@@ -32,12 +31,9 @@ def sample_separately(data: ModelData, unknowns: Unknowns, draws: int, seed: int
     """
     parameters = unknowns.parameters
     first = data.repeat([0])
-    held = [
-        None if free else value
-        for free, value in zip(np.isnan(unknowns.full), unknowns.full, strict=True)
-    ]
-    prior = [parameters.mean.tolist(), parameters.sd.tolist()]
-    key = json.dumps([data.model.name, held, unknowns.lapse, data.n_actions, prior])
+    numbers = unknowns.full, parameters.mean, parameters.sd
+    # By the class: another one may bear the same name, as after an edit in a notebook.
+    key = data.model, data.n_actions, unknowns.lapse, *(values.tobytes() for values in numbers)
     if key not in _COMPILED:
         _COMPILED.clear()
         _COMPILED[key] = compile_for_nutpie(_single(first, unknowns))

@@ -1,5 +1,6 @@
 """Each function is compiled once: by one process, for one kind of array, until its text changes."""
 
+import importlib
 import os
 import subprocess
 import sys
@@ -54,6 +55,16 @@ def test_of_several_processes_one_compiles_and_only_a_new_text_is_compiled_again
     assert compilations(tmp_path) == 0
     (tmp_path / "helper.py").write_text(HELPER + "# what a caller uses has changed\n")
     assert compilations(tmp_path) == 1
+
+
+def test_a_module_that_is_edited_and_loaded_again_is_compiled_again(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    file = tmp_path / "edited_kernel.py"
+    file.write_text(HELPER)
+    module = importlib.import_module("edited_kernel")
+    assert module.doubled(1.0) == 2.0
+    file.write_text(HELPER.replace("2.0", "3.00"))  # of another size, or Python keeps its own
+    assert importlib.reload(module).doubled(1.0) == 3.0
 
 
 def test_a_likelihood_is_compiled_for_one_kind_of_array():

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from knownminds.agents import AGENTS, Model
-from knownminds.environments import Environment, Trials, session_stream
+from knownminds.environments import ENVIRONMENTS, Environment, Trials, session_stream
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.posteriors.posterior import Posterior, posterior
 from knownminds.validation.engine.population import Lived, Subjects
@@ -58,7 +58,7 @@ def truths_around(study: Study, batch: Batch, subjects: Subjects) -> tuple[Subje
     Replicate j is around the data of subject j modulo their number.
     """
     cell = study.cells[batch.cell]
-    posterior_of = _observed(json.dumps(cell.content()), study.seed).posterior
+    posterior_of = _around(study, cell).posterior
     unknowns = Unknowns.of(AGENTS[cell.model], cell.options["fixed"])
     replicates = np.arange(batch.first, batch.last)
     of = replicates % len(posterior_of.subjects)
@@ -73,7 +73,7 @@ def truths_around(study: Study, batch: Batch, subjects: Subjects) -> tuple[Subje
 def with_observed(study: Study, batch: Batch, simulated: Lived) -> ModelData:
     """Return the simulated sessions of each replicate together with the data it is around."""
     cell = study.cells[batch.cell]
-    observed = _observed(json.dumps(cell.content()), study.seed)
+    observed = _around(study, cell)
     new = simulated.trials().frame
     before = observed.trials.frame
     columns = [name for name in new if name in before]
@@ -100,11 +100,16 @@ class _Observed:
     posterior: Posterior
 
 
-@lru_cache(maxsize=4)
-def _observed(cell_text: str, seed: int) -> _Observed:
+def _around(study: Study, cell: Cell) -> _Observed:
+    kinds = AGENTS[cell.model], ENVIRONMENTS[cell.environment]
+    return _observed(json.dumps(cell.content()), study.seed, *kinds)
+
+
+@lru_cache(maxsize=4)  # by the classes, since another one may bear the same name
+def _observed(cell_text: str, seed: int, model: type[Model], kind: type[Environment]) -> _Observed:
     """Read the data of a cell, given as JSON, and sample the posteriors of its subjects."""
     cell = Cell(**json.loads(cell_text))
-    file, model, environment = Path(cell.options["around"]["file"]), AGENTS[cell.model], cell.make()
+    file, environment = Path(cell.options["around"]["file"]), cell.make()
     if _hash(file) != cell.options["around"]["hash"]:
         raise ValueError(f"The study was begun around other trials than {file} holds now.")
     trials = Trials.load(file, environment=environment)

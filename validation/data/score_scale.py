@@ -13,7 +13,7 @@ import pandas as pd
 
 from knownminds.agents import AGENTS
 from knownminds.agents.play import simulate_sessions
-from knownminds.environments import ENVIRONMENTS, Environment, Trials, make, unknown
+from knownminds.environments import ENVIRONMENTS, Environment, Trials, unknown
 from knownminds.inference import MEASURES
 from knownminds.inference.performance import performance
 
@@ -117,7 +117,7 @@ def random_score(
     if metric.removesuffix(RELEASED) in ZERO:
         return 0.0, 0.0
     settings = json.dumps(environment.settings)
-    trials = _played_at_random(environment.name, settings, sessions, seed)
+    trials = _played_at_random(ENVIRONMENTS[environment.name], settings, sessions, seed)
     if metric.endswith(PERFORMANCE):
         estimate = performance(trials, environment)
     else:
@@ -126,11 +126,11 @@ def random_score(
 
 
 @lru_cache(maxsize=16)  # several metrics are read off the same experiment
-def _played_at_random(name: str, settings: str, sessions: int, seed: int) -> Trials:
-    environment = make(name, **json.loads(settings))
+def _played_at_random(kind: type[Environment], settings: str, sessions: int, seed: int) -> Trials:
+    environment = kind(**json.loads(settings))
     able = [model for model in NULL_AGENTS if model in AGENTS and AGENTS[model].plays(environment)]
     if not able:
-        raise ValueError(f"No null agent ({', '.join(NULL_AGENTS)}) plays {name}.")
+        raise ValueError(f"No null agent ({', '.join(NULL_AGENTS)}) plays {kind.name}.")
     model = AGENTS[able[0]]
     theta = np.tile(model.parameters.constrain(model.parameters.mean), (sessions, 1))
     return simulate_sessions(model, theta, environment, seed).to_trials()

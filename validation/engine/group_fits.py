@@ -1,10 +1,9 @@
-"""Hierarchical fits of many data sets of one shape, compiled once in each process."""
+"""Hierarchical fits of the groups of a study, each with the random numbers of its address."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,8 +12,6 @@ from knownminds.inference.fits.model_data import ModelData
 if TYPE_CHECKING:
     from knownminds.inference import HierarchicalFit
     from knownminds.inference.groups.formulas import GroupDesign
-
-_COMPILED: dict[str, Any] = {}
 
 
 def sample_group(
@@ -31,19 +28,9 @@ def sample_group(
     """Sample the group's posterior with the random numbers of this address of the study."""
     from knownminds.inference import GroupModel  # PyMC: only where it is needed
 
-    shape = [data.model.name, dict(fixed), fit_lapse, len(data), data.n_actions]
-    shape += [correlated, [] if design is None else [term.text for term in design.terms]]
-    key = json.dumps(shape, sort_keys=True)
-    if key not in _COMPILED:
-        _COMPILED.clear()
-        _COMPILED[key] = GroupModel.build(
-            data, fixed=fixed, lapse=fit_lapse, correlated=correlated, design=design
-        )
-    entropy = np.random.SeedSequence(seed, spawn_key=address).generate_state(1)[0]
-    fit: HierarchicalFit = _COMPILED[key].sample(
-        data,
-        seed=int(entropy) // 2,  # samplers take 31 bits
-        cores=threads,
-        draws=draws,
+    group = GroupModel.build(
+        data, fixed=fixed, lapse=fit_lapse, correlated=correlated, design=design
     )
-    return fit
+    entropy = np.random.SeedSequence(seed, spawn_key=address).generate_state(1)[0]
+    seed_of_group = int(entropy) // 2  # samplers take 31 bits
+    return group.sample(data, seed=seed_of_group, cores=threads, draws=draws)
