@@ -235,7 +235,7 @@ class Model(metaclass=ABCMeta):  # tells mypy that models are hashable
         if "name" not in vars(cls):
             cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
         if "action_probabilities" in vars(cls):  # a model that says them chooses by them
-            cls._shares = cls._stated_shares  # type: ignore[method-assign]
+            cls._shares = cls._stated_shares
         if not cls.summary:
             cls.summary = (cls.__doc__ or "").strip().partition("\n")[0].rstrip(".")
 

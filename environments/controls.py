@@ -16,6 +16,7 @@ repeat        nothing: it shows how far answers vary by themselves, for relabell
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, cast
@@ -153,11 +154,9 @@ class _Shuffled(_Base):
 
     changed_by = "shuffled"
 
-    def draw(self, rng: np.random.Generator) -> Design:
-        design = super().draw(rng)
-        paid = payoffs_of(self, design)
-        entropy = int.from_bytes(sha256(paid.tobytes()).digest()[:8])
-        return _paying(self, design, np.random.default_rng(entropy).permuted(paid, axis=1))
+    def tables(self, uniforms: NDArray[np.float64]) -> Mapping[str, NDArray[Any]]:
+        tables = super().tables(uniforms)  # type: ignore[safe-super]
+        return _paying(self, tables, _permuted)
 
 
 class _Reversed(_Base):
@@ -165,9 +164,9 @@ class _Reversed(_Base):
 
     changed_by = "reversed"
 
-    def draw(self, rng: np.random.Generator) -> Design:
-        design = super().draw(rng)
-        return _paying(self, design, payoffs_of(self, design)[:, ::-1])
+    def tables(self, uniforms: NDArray[np.float64]) -> Mapping[str, NDArray[Any]]:
+        tables = super().tables(uniforms)  # type: ignore[safe-super]
+        return _paying(self, tables, lambda paid: paid[:, ::-1])
 
 
 class _Relabelled(_Base):
@@ -175,17 +174,26 @@ class _Relabelled(_Base):
 
     changed_by = "relabelled"
 
-    def draw(self, rng: np.random.Generator) -> Design:
-        design = super().draw(rng)
-        return replace(design, labels=_exchanged(design.labels))
+    def labels(self, uniforms: NDArray[np.float64]) -> Any:
+        return _exchanged(super().labels(uniforms))
 
 
 _CHANGES = {kind.changed_by: kind for kind in (_Instruction, _Shuffled, _Reversed, _Relabelled)}
 
 
-def _paying(environment: Environment, design: Design, paid: NDArray[Any]) -> Design:
+def _paying(
+    environment: Environment,
+    tables: Mapping[str, NDArray[Any]],
+    exchange: Callable[[NDArray[Any]], NDArray[Any]],
+) -> Mapping[str, NDArray[Any]]:
+    """Return tables with the payoffs of each session exchanged, [n_trials, n_actions]."""
     name = _paid(environment)
-    return replace(design, table={**design.table, name: paid.astype(design.table[name].dtype)})
+    return {**tables, name: np.array([exchange(paid) for paid in tables[name]])}
+
+
+def _permuted(paid: NDArray[Any]) -> NDArray[Any]:
+    entropy = int.from_bytes(sha256(paid.astype(float).tobytes()).digest()[:8])
+    return np.random.default_rng(entropy).permuted(paid, axis=1)
 
 
 def _exchanged(labels: Any) -> Any:

@@ -107,7 +107,7 @@ class Session:
         elif choice is not None:
             reward = plain(paid)
         turn = Turn(seen, action, reward, text, response, brought)
-        row = dict(seen)
+        row: dict[str, Any] = dict(seen)
         if self._hidden:
             self._at_present(self._hidden, row)
         for name in self._answers:

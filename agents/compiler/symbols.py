@@ -379,6 +379,8 @@ class Symbols(np.ndarray[Any, Any]):
         if self._of is not None:
             whole, key = self._of
             whole[key] = self
+        elif isinstance(self.base, Symbols):  # a part of a row
+            self.base._write_through()
 
     def __array_ufunc__(self, ufunc: Any, method: Any, *inputs: Any, **options: Any) -> Any:
         return applied(ufunc, method, *inputs, **options)
@@ -388,17 +390,35 @@ class Symbols(np.ndarray[Any, Any]):
             return FUNCTIONS[function](*args, **options)
         return super().__array_function__(function, (np.ndarray,), args, options)
 
-    def clip(self, low: Any = None, high: Any = None, **options: Any) -> Any:  # type: ignore[override]
+    def clip(self, min: Any = None, max: Any = None, **options: Any) -> Any:  # type: ignore[override]
         """Keep the elements between two numbers; None for no bound."""
-        return _clip(self, low, high)
+        return _clip(self, min, max, **options)
 
-    def argmax(self, *args: Any, **options: Any) -> Any:
-        """Return the first position of the largest number, as NumPy does."""
+    def argmax(self, axis: Any = None, out: Any = None, **options: Any) -> Any:
+        """Return the first position of the largest number of a row, as NumPy does."""
+        _check_options("argmax", {"out": out, **options})
+        if self.ndim != 1 or axis not in (None, 0, -1):
+            raise UntraceableError("argmax goes through one row; write a loop over rows")
         best, index = self[0], number(0.0)
         for k in range(1, len(self)):
             larger = make("gt", self[k], best)
             best, index = select(larger, self[k], best), select(larger, k, index)
         return index
+
+
+def _writing_through(name: str) -> Callable[..., None]:
+    """Return a method of arrays that changes them, in what they are a row of too."""
+    plain = getattr(np.ndarray, name)
+
+    def change(self: Symbols, *args: Any, **options: Any) -> None:
+        plain(self, *args, **options)
+        self._write_through()
+
+    return change
+
+
+for _name in ("fill", "partition", "put", "sort"):
+    setattr(Symbols, _name, _writing_through(_name))
 
 
 def where(condition: Any, a: Any, b: Any) -> Any:
@@ -412,12 +432,46 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     return joined.view(Symbols)
 
 
-def _clip(x: Any, low: Any, high: Any) -> Any:
-    x = x if low is None else np.maximum(x, low)
-    return x if high is None else np.minimum(x, high)
+def _clip(a: Any, a_min: Any = None, a_max: Any = None, **options: Any) -> Any:
+    low, high = options.pop("min", a_min), options.pop("max", a_max)
+    _check_options("clip", options)
+    a = a if low is None else np.maximum(a, low)
+    return a if high is None else np.minimum(a, high)
 
 
-FUNCTIONS: dict[Any, Callable[..., Any]] = {np.where: where, np.clip: _clip}
+_ABSENT = {"initial": np._NoValue, "keepdims": False, "where": True}
+
+
+def _check_options(function: str, options: Mapping[str, Any]) -> None:
+    """Refuse what an option of NumPy's would do otherwise, and no kernel does."""
+    given = [name for name, value in options.items() if value is not _ABSENT.get(name)]
+    odd = [name for name in given if name not in ("casting", "subok")]  # these change no number
+    if odd:
+        raise UntraceableError(
+            f"{function} is called with {' and '.join(odd)}, which kernels do not know; leave it "
+            "out, and write np.where or a loop"
+        )
+
+
+def _changing(function: Any) -> Callable[..., Any]:
+    """Return a function that changes its first argument, in what that is a row of too."""
+
+    def change(target: Any, *args: Any, **options: Any) -> Any:
+        if not isinstance(target, Symbols):
+            raise UntraceableError(f"{function.__name__} fills an array of plain numbers; {_FILL}")
+        function._implementation(target, *args, **options)
+        target._write_through()
+
+    return change
+
+
+_FILL = "fill np.zeros_like(self.values), an array of what is known in the trial"
+_CHANGING = (np.copyto, np.fill_diagonal, np.place, np.putmask)
+FUNCTIONS: dict[Any, Callable[..., Any]] = {
+    np.where: where,
+    np.clip: _clip,
+    **{function: _changing(function) for function in _CHANGING},
+}
 
 _OPERATIONS: dict[Any, Callable[..., Any]] = {
     np.add: operator.add,
@@ -461,13 +515,19 @@ def _full_name(function: Any) -> str:
     return f"{home}.{function.__name__}"
 
 
+_TRUTHS = (np.logical_and, np.logical_or)  # of which NumPy says that they give truths
+
+
 def applied(
-    ufunc: Any, method: str, *inputs: Any, out: Any = None, axis: Any = None, **_: Any
+    ufunc: Any, method: str, *inputs: Any, out: Any = None, axis: Any = 0, **options: Any
 ) -> Any:
-    """Apply a NumPy function to every element, as expressions, without asking for their truth."""
+    """Apply what NumPy would to every element, as expressions: without asking for their truth."""
+    if ufunc in _TRUTHS and np.dtype(options.get("dtype")) == np.dtype(bool):
+        del options["dtype"]
+    _check_options(_full_name(ufunc), options)
     arrays = [np.asarray(x, dtype=object).view(np.ndarray) for x in inputs]
     result: Any
-    if ufunc is np.matmul and method == "__call__":
+    if ufunc is np.matmul and method == "__call__" and max(a.ndim for a in arrays) < 3:
         result = np.dot(*arrays)
     elif ufunc not in _OPERATIONS:
         raise UntraceableError(
@@ -475,6 +535,10 @@ def applied(
             + ", ".join(sorted(map(_full_name, _OPERATIONS)))
         )
     elif method == "reduce":
+        if isinstance(axis, tuple):
+            raise UntraceableError(
+                f"{_full_name(ufunc)} goes along several axes; name one, one after the other"
+            )
         array = arrays[0].ravel() if axis is None else np.moveaxis(arrays[0], axis, 0)
         result = array[0]
         for part in array[1:]:

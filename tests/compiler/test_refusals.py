@@ -87,7 +87,13 @@ class BeginsByAnyColumn(Learner):
         self.values = np.full(2, 0.5) * trial.state + trial.cue  # here
 
 
+class Option(Learner):
+    def respond(self, trial):
+        return self.beta * (self.values - np.max(self.values, initial=0.9))  # here
+
+
 REFUSED = {
+    Option: "np.maximum is called with initial, which kernels do not know; leave it out",
     BeginsByAnyColumn: "begin() reads trial.cue, which may change within a sequence; name it in",
     MathFunction: "write np.exp",
     ByList: "index a NumPy array",

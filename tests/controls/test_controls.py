@@ -13,6 +13,7 @@ sys.path.append(str(Path(__file__).parents[2] / "docs"))
 
 from controls import PLAYERS, by_name, learner, replicate
 
+from knownminds.agents import RescorlaWagner, play, simulate
 from knownminds.environments import (
     Session,
     check_controls,
@@ -60,6 +61,16 @@ def test_outcomes_are_exchanged_within_each_trial():
     exchanged = (mixed != paid).any(axis=1)[differ].mean()
     # Half of the trials, within 3 standard errors of a share.
     assert abs(exchanged - 0.5) < 3 * 0.5 / np.sqrt(differ.sum())
+
+
+@pytest.mark.parametrize("control", ["shuffled", "reversed"])
+def test_a_population_takes_the_sessions_that_one_player_takes(control):
+    plain, theta = make("instrumental_learning"), [[0.3, 4.0, 0.0]]
+    changed = controlled(plain, control)
+    together = simulate(RescorlaWagner, theta, changed, 5).frame
+    alone = play(RescorlaWagner.from_theta(np.array(theta[0])), changed, 5, 0).frame
+    assert together[["action", "reward"]].equals(alone[["action", "reward"]])
+    assert not together["reward"].equals(simulate(RescorlaWagner, theta, plain, 5).frame["reward"])
 
 
 @pytest.mark.parametrize(
