@@ -613,6 +613,7 @@ def _wait(headers: Mapping[str, str], body: bytes) -> float | None:
 
 def _moment(text: str) -> datetime | None:
     """Read the date of a header; None if it is none."""
+    text = text.rpartition("GMT, ")[2]  # a gateway may have put its own before that of the server
     try:
         moment = parsedate_to_datetime(text)
     except ValueError:

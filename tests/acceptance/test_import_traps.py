@@ -23,15 +23,15 @@ def write(folder, name, *lines, last="\n"):
     return file
 
 
-def judgements(domains, effort="", errors=()):
+def judgements(domains, effort="", errors=(), verbosity=""):
     """The rows of a causal file: its numbers say what each prompt asked."""
     for index in range(160 * len(domains)):
         sense = SENSES.get(index // 20 % 8)
         if sense:
             reply = "Error: API error: 429" if index in errors else index % 100
             yield (
-                f"{index + 1};{reply};{effort};;numeric;collider;{domains[index // 160]};"
-                f"{TASKS[index % 20]};{sense};engine;0.0"
+                f"{index + 1};{reply};{effort};{verbosity};numeric;collider;"
+                f"{domains[index // 160]};{TASKS[index % 20]};{sense};engine;0.0"
             )
 
 
@@ -50,6 +50,20 @@ def imported(knownminds, tmp_path):
         return pd.read_csv(out, dtype={"session": str, "domain": str}), counted
 
     return run
+
+
+def test_configurations_of_a_model_are_participants_with_the_names_of_runs(imported, tmp_path):
+    rows = [
+        *judgements(["economy"], "low"),
+        *judgements(["economy"], "high"),
+        *judgements(["economy"], "high", verbosity="low"),
+    ]
+    trials, counted = imported(write(tmp_path, "f.csv", JUDGES, *rows))
+    assert not counted
+    low, high = "engine?reasoning_effort=low", "engine?reasoning_effort=high"
+    sizes = trials.groupby("subject").size()
+    assert sizes.to_dict() == dict.fromkeys((low, high, f"{high}&verbosity=low"), 80)
+    assert trials["session"].nunique() == 1  # nobody passes twice
 
 
 def test_whole_numbers_written_with_a_point_are_whole(imported, tmp_path):

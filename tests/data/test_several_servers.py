@@ -14,3 +14,17 @@ def test_a_score_says_that_a_model_was_served_at_two_addresses(tmp_path, knownmi
     assert "Runs of m were sent to http" in both
     _, alone, _ = knownminds("score", str(tmp_path / "one"))
     assert "were sent to" not in alone
+
+
+def test_a_score_says_that_runs_of_a_model_had_several_efforts(tmp_path, knownminds):
+    with FaultServer(by_hash) as server:
+        words = ("run", "instrumental_learning", "--llm", "openai:m", "--set", "n_visits=2",
+                 "--base-url", server.address["openai"])  # fmt: skip
+        for effort in ("low", "high"):
+            effort_of = ("--reasoning-effort", effort, "--out", str(tmp_path / effort))
+            assert knownminds(*words, *effort_of)[0] == 0
+    code, both, errors = knownminds("score", str(tmp_path))
+    assert code == 0, errors
+    sentence = "Runs of m differ in reasoning_effort (high and low); they count as one participant."
+    assert sentence in " ".join(both.split())
+    assert "differ in" not in knownminds("score", str(tmp_path / "low"))[1]

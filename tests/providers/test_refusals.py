@@ -92,6 +92,10 @@ def test_a_date_to_wait_for_is_by_the_clock_of_the_server():
     failure = failure_of("openai", httpx2.Response(429, headers={"retry-after": "2s"}),
                          key_variable=None)  # fmt: skip
     assert failure.wait == 2.0
+    both = f"{formatdate(usegmt=True)}, {formatdate(moment, usegmt=True)}"  # a gateway's, and its
+    head = {"retry-after": formatdate(moment + 7, usegmt=True), "date": both}
+    failure = failure_of("openai", httpx2.Response(429, headers=head), key_variable=None)
+    assert failure.wait == 7.0
 
 
 @pytest.mark.parametrize("wire", WIRES)

@@ -89,21 +89,38 @@ def read_one(data: Data, columns: Mapping[str, str] | None) -> tuple[str, Trials
 
 
 def of_several_servers(data: Data) -> list[str]:
-    """Return a sentence for each model whose runs had several addresses; trials name none."""
+    """Return a sentence for each model whose runs had several addresses or settings.
+
+    Trials alone name neither.
+    """
     if isinstance(data, Trials):
         return []
     addresses: dict[str, dict[str, None]] = {}
+    samplings: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for run in runs_in([data] if isinstance(data, str | Path) else data):
         file = run / RESULT
         if file.is_file():
             options = json.loads(file.read_text(encoding="utf-8"))["options"]
             _, _, model = options["language model"].partition(":")
             addresses.setdefault(model, {})[options["address"]] = None
+            sampling = options["sampling"]
+            key = (model, options["experiment"])
+            samplings.setdefault(key, []).append(sampling if isinstance(sampling, dict) else {})
+    differing = [
+        f"Runs of {model} differ in {name} ({' and '.join(values)}); they count as one "
+        "participant. Read them one by one, or give each a name (--llm MODEL?SETTING=VALUE)."
+        for (model, _), every in samplings.items()
+        for name in dict.fromkeys(name for sampling in every for name in sampling)
+        if len(values := dict.fromkeys(str(s.get(name, "the provider's")) for s in every)) > 1
+    ]
     return [
-        f"Runs of {model} were sent to {' and '.join(several)}; they count as one participant. "
-        "Read them one by one if these are different models."
-        for model, several in addresses.items()
-        if len(several) > 1
+        *differing,
+        *(
+            f"Runs of {model} were sent to {' and '.join(several)}; they count as one participant. "
+            "Read them one by one if these are different models."
+            for model, several in addresses.items()
+            if len(several) > 1
+        ),
     ]
 
 

@@ -13,6 +13,7 @@ import pandas as pd
 from knownminds.environments import Collider
 from knownminds.environments.causes.random_names import CONTENTS
 from knownminds.environments.words.cover_stories import SENSES
+from knownminds.llm_adapters.configuration import named
 
 from .account import DERIVED, LEFT_OUT, UNREADABLE, Table, Tally
 from .formats import Format
@@ -86,7 +87,7 @@ def _people(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFram
 def _model(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
     """Read models' answers; the question follows from the number of the prompt."""
     passed = pd.Series("", index=table.cells.index)
-    for column in ("subject", "prompt_category", "temperature", "reasoning_effort"):
+    for column in ("subject", "prompt_category", "temperature", "reasoning_effort", "verbosity"):
         passed = passed + "/" + _text(table.cells, column)
     table = without_copies(table, passed, table.cells["id"], tally, repeated=True)
     cells = table.cells
@@ -129,7 +130,9 @@ def _model(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame
     effort, verbosity = _text(cells, "reasoning_effort"), _text(cells, "verbosity")
     version = _VERSION.match(table.name)
     tally.mark(DERIVED, "reasoning, from 'prompt_category'", table, kind.isin(list(_KINDS)))
-    who = _text(cells, "subject").str.cat(effort, sep=" ").str.strip()
+    keys = list(zip(_text(cells, "subject"), effort, verbosity, strict=True))
+    names = {key: named(key[0], reasoning_effort=key[1], verbosity=key[2]) for key in set(keys)}
+    who = pd.Series([names[key] for key in keys], index=cells.index)
     prompt = kind + ("/" + temperature).where(temperature != "", "")
     nth = pd.DataFrame({"w": who, "a": prompt, "i": index}).groupby(["w", "a", "i"]).cumcount()
     tally.mark(DERIVED, "repeated passes over the prompts separated by their order", table, nth > 0)
