@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from knownminds.environments.record.folders import check_writable, writable, wri
 from knownminds.llm_adapters.runs.runner import TRIALS
 from knownminds.validation.engine.arguments import one_of, set_to
 from knownminds.validation.engine.question import verb
-from knownminds.validation.imports.account import Tally, account_of_texts
+from knownminds.validation.imports.account import Tally, account_of, account_of_texts
 from knownminds.validation.imports.exports import (
     begun_once,
     experiment_of,
@@ -25,7 +25,7 @@ from knownminds.validation.imports.exports import (
 )
 from knownminds.validation.imports.importing import Imported, import_tables
 from knownminds.validation.imports.mapping import ColumnMap, read_map
-from knownminds.validation.imports.tables import read_table
+from knownminds.validation.imports.tables import ending_of, head_of, own_trials, read_table
 from knownminds.validation.people.reading import PAGE, is_of_page, read_sessions
 
 from .questions import AskExport, AskImport
@@ -37,7 +37,10 @@ OURS = (*BOTH, "inspect", PAGE)
 THEIRS = ("cogbench", "causalign", "horizon", "hbayesdm", "hssm", "jspsych")
 READ = (*OURS, *THEIRS)
 TEXTS = {"psych-101", "inspect"}  # read from words, of which an account is given
-TABLES = (".csv", ".tsv", ".txt", ".json")  # what a table of somebody else's may be
+# What a table of somebody else's may end with, packed or not.
+TEXTUAL = (".csv", ".tsv", ".txt", ".dat", ".tab", "")
+TABLES = (*TEXTUAL, ".json", ".parquet")
+OWN = {"subject", "trial"}  # what trials of ours have in any case, beside an answer
 _SUFFIXES = {
     ".csv": "csv",
     ".parquet": "parquet",
@@ -115,7 +118,7 @@ def _imported(question: AskImport, paths: Sequence[Path], mapping: ColumnMap | N
     if format == PAGE or (format is None and mapping is None and any(map(is_of_page, paths))):
         return Imported(*read_sessions(_session_files(paths)))
     for path in paths:
-        if path.suffix in (".xlsx", ".xls", ".ods"):
+        if path.suffix.lower() in (".xlsx", ".xls", ".ods"):
             raise ValueError(f"A table is text; {path.name} is a workbook. Save its sheet as CSV.")
     if mapping is not None or (
         format in (None, *THEIRS) and _of_others(paths, format, question.columns, question.encoding)
@@ -130,6 +133,12 @@ def _imported(question: AskImport, paths: Sequence[Path], mapping: ColumnMap | N
             raise ValueError(f"{option} is for tables of others; these are of ours. Leave it out.")
     experiment = _experiment(question.environment, question.settings)
     files = [file for path in paths for file in _files(path, format)]
+    if (
+        format in (None, "csv")
+        and not question.columns
+        and any(_is_unlike(file, question.encoding) for file in files)
+    ):
+        return _own_tables(files, question.encoding, experiment)
     kinds = [format or _kind(file) for file in files]
     parts = [_read(*pair, question.columns, experiment) for pair in zip(files, kinds, strict=True)]
     trials = parts[0] if len(parts) == 1 else Trials.concatenate(parts)
@@ -137,6 +146,36 @@ def _imported(question: AskImport, paths: Sequence[Path], mapping: ColumnMap | N
         return Imported(trials)
     names = [file.name for file in files]
     return Imported(trials, account_of_texts(" and ".join(sorted(set(kinds))), names, trials))
+
+
+def _is_unlike(file: Path, encoding: str | None) -> bool:
+    """Whether a table of ours is written in another way than we write it."""
+    if not file.is_file() or ending_of(file) not in TEXTUAL:
+        return False
+    if file.suffix == ".csv":
+        with file.open(encoding="utf-8-sig", errors="replace") as opened:
+            names = {name.strip('"') for name in opened.readline().strip().split(",")}
+        if names >= OWN:
+            return False
+    return bool(file.stat().st_size) and _small(head_of(file, encoding)) >= OWN
+
+
+def _own_tables(
+    files: Sequence[Path], encoding: str | None, experiment: Environment | None
+) -> Imported:
+    """Read tables of ours that are packed, or have other delimiters, endings or capitals."""
+    tally = Tally()
+    tables = [read_table(file, tally, encoding=encoding) for file in files]
+    parts = [Trials.from_frame(own_trials(table), environment=experiment) for table in tables]
+    trials = parts[0] if len(parts) == 1 else Trials.concatenate(parts)
+    names = trials.frame["environment"].dropna().unique() if "environment" in trials.frame else ()
+    return Imported(
+        trials, account_of("csv", ", ".join(map(str, names)), tables, tally, trials.frame)
+    )
+
+
+def _small(names: Iterable[str]) -> set[str]:
+    return {str(name).lower() for name in names}
 
 
 def _read(
@@ -181,17 +220,12 @@ def _of_others(
         )
     if format is not None:
         return True
-    if columns or any(not path.is_file() or path.suffix not in TABLES for path in paths):
+    if columns or any(not path.is_file() or ending_of(path) not in TABLES for path in paths):
         return False
-    if any(path.suffix == ".json" for path in paths):
+    if any(ending_of(path) == ".json" for path in paths):
         return False
-    heads = [
-        set(read_table(path, Tally(), encoding=encoding).cells.columns)
-        for path in paths
-        if path.stat().st_size
-    ]
-    ours = {"subject", "trial"}
-    return bool(heads) and not all(ours <= head and head & {"action", "response"} for head in heads)
+    heads = [_small(head_of(path, encoding)) for path in paths if path.stat().st_size]
+    return bool(heads) and not all(head >= OWN and head & {"action", "response"} for head in heads)
 
 
 def _load(data: Trials | str | Path, columns: Mapping[str, str] | None) -> Trials:

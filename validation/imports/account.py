@@ -140,6 +140,8 @@ class Table:
         Between cells; "" where the file is no text.
     version
         Of the experiment, from the file's folder; "" if it tells none.
+    folder
+        The name of that folder.
     cut
         Whether the file ends within a row, which was left out.
     """
@@ -150,6 +152,7 @@ class Table:
     lines: np.ndarray[Any, np.dtype[np.int64]]
     delimiter: str = ","
     version: str = ""
+    folder: str = ""
     cut: bool = False
 
     def __len__(self) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from .account import LEFT_OUT, TOLD, Table, Tally
-from .tables import GAPS
+from .tables import GAPS, stem_of, unpacked
 
 _DEEPEST = 20
 
@@ -22,7 +22,8 @@ def read_browser(path: Path, tally: Tally) -> Table:
     Parameters
     ----------
     path
-        A JSON array of objects, one per screen; or such arrays one per line, or touching.
+        A JSON array of objects, one per screen; or such arrays one per line, or touching; or an
+        object a line.
     tally
         Counts the rows.
 
@@ -33,7 +34,7 @@ def read_browser(path: Path, tally: Tally) -> Table:
     """
     rule = "A browser's file is a JSON array of objects, one per screen"
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = unpacked(path).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{rule}; {path.name} cannot be read ({error}).") from None
     rows: list[dict[str, Any]] = []
@@ -44,7 +45,7 @@ def read_browser(path: Path, tally: Tally) -> Table:
                 raise ValueError(f"{rule}; {path.name} holds something else.")
             for screen in screens:
                 row = dict(_flat(screen))
-                rows.append({"result": str(number), **row})
+                rows.append({"result": str(number), **row} if isinstance(value, list) else row)
     except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"{rule}; {path.name} is damaged ({error}).") from None
     if not rows:
@@ -52,25 +53,21 @@ def read_browser(path: Path, tally: Tally) -> Table:
     tally.rows += len(rows)
     cells = pd.DataFrame(rows).astype("object")
     cells = cells.where(cells.notna(), None)
-    if cells["result"].nunique() == 1:
+    if "result" in cells and cells["result"].nunique() == 1:
         cells = cells.drop(columns="result")
-    else:
+    elif "result" in cells:
         tally.add(
             TOLD, f"{path.name} holds {cells['result'].nunique()} results; `result` numbers them"
         )
     text_cells = cells.astype("str").where(cells.notna())
     text_cells = text_cells.where(~text_cells.isin(GAPS))
     lines = np.arange(1, len(cells) + 1, dtype=np.int64)
-    return Table(path.stem, path.name, text_cells, lines, "")
+    return Table(stem_of(path), path.name, text_cells, lines, "")
 
 
 def is_json(file: Path) -> bool:
     """Whether a file begins as JSON does; ValueError if it cannot be read."""
-    try:
-        with file.open("rb") as stream:
-            return stream.read(64).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"[", b"{")
-    except OSError as error:
-        raise ValueError(f"{file} cannot be read: {error.strerror}.") from None
+    return unpacked(file)[:64].lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"[", b"{")
 
 
 def json_values(text: str) -> Iterator[Any]:

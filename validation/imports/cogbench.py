@@ -41,6 +41,7 @@ from .tables import (
 
 _BLOCKS = (21, 20, 20, 19)  # trials of the restless bandit's blocks, in every file
 _MAXIMA = (128, 32, 8)
+_LONG = 6  # free plays of a long game
 _LETTERS = ("X", "Y")
 _ALIENS = (("D", "F"), ("J", "K"))
 _STAGES = {"action1": "XY", "state": "XY", "action2": "DFJK"}  # letters of each column
@@ -164,6 +165,25 @@ def _games(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame
         return frame.iloc[:0]
     games = frame[kept].drop(columns="plays").astype({"play": np.int64})
     return _told(table, games_of_plays(games.reset_index(drop=True)))
+
+
+def _games_apart(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
+    """Read the horizon task of a study before CogBench, Binz and Schulz (2023): a file is a game.
+
+    The reward of the chosen machine stands in the column of that machine; the folder is the engine.
+    """
+    chosen = table.cells["choice"].map({"0": "reward0", "1": "reward1", "0.0": "reward0",
+                                        "1.0": "reward1"})  # fmt: skip
+    paid = table.cells["reward0"].where(chosen != "reward1", table.cells["reward1"])
+    tally.mark(DERIVED, "the reward, from the column of the chosen machine", table, chosen.notna())
+    named = table.named({"task": "run"})
+    whole = replace(named, cells=named.cells.assign(reward=paid), name=table.folder)
+    frame = _games(whole, tally, given)
+    if not len(frame):
+        return frame
+    number = pd.Series(whole_numbers(whole.cells["run"]).unique()).astype(np.int64)
+    game = frame["game"].map(number)
+    return frame.assign(game=game, trial=_LONG * game + frame["play"])
 
 
 def _restless(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
@@ -379,7 +399,14 @@ FORMATS = (
         "run trial choice reward mean0 mean1 reward0 reward1",
         _games,
         without=frozenset({"task", "block"}),
-        settings=lambda frame, tables: {"long_horizon": 6},
+        settings=lambda frame, tables: {"long_horizon": _LONG},
+    ),
+    _format(
+        "horizon",
+        "task trial mean0 mean1 reward0 reward1 choice",
+        _games_apart,
+        without=frozenset({"run", "reward", "block"}),
+        settings=lambda frame, tables: {"long_horizon": _LONG},
     ),
     _format("two_step", "run trial action1 state action2 reward", _days),
     _format(

@@ -31,7 +31,7 @@ class Format:
     environment
         The experiment that its trials are of; "" if the table or the user names it.
     head
-        Columns by which it is known; all must be there.
+        Columns by which it is known; all must be there. Names are compared without case and _.
     read
         Makes trials of a table; gets the settings that were given, and raises ValueError where no
         row can be used.
@@ -42,7 +42,7 @@ class Format:
     also
         Columns that are read where they are there.
     mapping
-        The map that explains it, if one does; names are then compared without case and _.
+        The map that explains it, if one does.
     """
 
     source: str
@@ -57,9 +57,9 @@ class Format:
     def fitted(self, table: Table) -> Table | None:
         """Return the table with columns spelt as the format has them; None if it is another."""
         names = list(map(str, table.cells.columns))
-        if self.mapping is not None:
-            spelt = {_plain(name): name for name in self.head}
-            renamed = {name: spelt[_plain(name)] for name in names if _plain(name) in spelt}
+        spelt = {plain(name): name for name in self.head | self.also}
+        renamed = {name: spelt[plain(name)] for name in names if plain(name) in spelt}
+        if set(renamed) != set(renamed.values()):
             table, names = table.named(renamed), [renamed.get(name, name) for name in names]
         fits = self.head <= set(names) and not self.without & set(names)
         return table if fits and len(set(names)) == len(names) else None
@@ -118,7 +118,8 @@ def format_of(
     return fitting[0] if fitting else None
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
+    """Return a column's name as names are compared, without case and _."""
     return name.lower().replace("_", "")
 
 

@@ -21,7 +21,7 @@ from .account import DERIVED, LEFT_OUT, TOLD, Account, Table, Tally, account_of
 from .browser import is_json, read_browser
 from .formats import Format, format_of, format_of_map
 from .mapping import UNITS, ColumnMap
-from .tables import named_after_file, read_table, whole_numbers
+from .tables import ending_of, named_after_file, read_table, whole_numbers
 from .told_texts import read_texts
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 # Columns of answers in formats of others; only these hold codes for no answer.
 ANSWERED_BY = {"choice", "confidence", "left_pred", "action1", "action2", "pumps", "response", "y"}
+JSON = (".json", ".jsonl", ".ndjson", ".txt")  # endings of files of browser experiments
 WIDE = 5  # numbered columns of one name, from which on a table is taken for wide
 
 
@@ -129,7 +130,7 @@ def name_of(environment: Environment | str | None) -> str | None:
 def _table(file: Path, question: AskImport, mapping: ColumnMap | None, tally: Tally) -> Table:
     if mapping is not None and mapping.pattern:
         return read_texts(file, mapping.pattern, mapping.names, tally)
-    if mapping is not None and file.suffix in (".json", ".txt") and is_json(file):
+    if mapping is not None and ending_of(file) in JSON and is_json(file):
         return read_browser(file, tally)
     return read_table(file, tally, encoding=question.encoding)
 

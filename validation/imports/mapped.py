@@ -109,8 +109,13 @@ def _columns(table: Table, mapping: ColumnMap, tally: Tally) -> pd.DataFrame:
     """Return the cells under our names; a field within JSON text is taken out of it."""
     cells = table.cells
     added: dict[str, Any] = {}
+    alike = {name.lower().replace("_", ""): name for name in map(str, cells.columns)}
     for ours, theirs in mapping.columns.items():
         if theirs in cells:
+            continue
+        if (other := alike.get(theirs.lower().replace("_", ""))) is not None:
+            cells = cells.rename(columns={other: theirs})
+            tally.add(TOLD, f"the column {other!r} is the {theirs!r} of the mapping")
             continue
         opened_table = opened(table, theirs, tally)
         if opened_table is None:
@@ -144,9 +149,9 @@ class _Rows:
     def numbered(self) -> tuple[Table, pd.DataFrame]:
         """Return all columns, numbers as such, with the number of each trial."""
         table, tally = self.table, self.tally
-        frame = pd.DataFrame({"subject": table.cells["subject"].astype("str")})
+        frame = pd.DataFrame({"subject": whole_numbers(table.cells["subject"])})
         if "session" in table.cells:
-            frame["session"] = table.cells["session"].fillna("0").astype("str")
+            frame["session"] = whole_numbers(table.cells["session"].fillna("0"))
         numeric = self._numeric()
         for name in table.cells.columns:
             if name in frame:

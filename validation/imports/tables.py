@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import re
+import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from pyarrow import ArrowException
+from pyarrow import ArrowException, parquet
 from pyarrow import csv as arrow_csv
 from pyarrow import string as arrow_string
 
@@ -27,8 +30,11 @@ MOST_CODES = 6  # that an error names
 GAPS = ("", "NA", "NaN", "nan", "<NA>")  # how R and Python write that nothing is there
 NUMBER = r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*"
 COMMA = r"\s*[+-]?\d+,\d+\s*"
-DELIMITERS = (",", ";", "\t")
-_NAMED_DELIMITER = re.compile(r"sep=([,;\t])\n")
+DELIMITERS = (",", ";", "\t", "|")
+_NAMED_DELIMITER = re.compile(r"sep=([,;\t|])\n")
+PACKED = (".gz", ".zip")
+PARQUET = b"PAR1"  # how such a file begins
+_PROSE = 40  # characters beyond which a cell is a text, whose blanks are its own
 _VERSION = re.compile(r"data(?:V(\d+))?")
 _MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
 _CUT = "the file ends within its last line"
@@ -40,7 +46,8 @@ def read_table(path: Path, tally: Tally, *, encoding: str | None = None) -> Tabl
     Parameters
     ----------
     path
-        A text file with a head, cells apart by comma, semicolon or tab.
+        A text file with a head, cells apart by comma, semicolon, tab, | or blanks; also one packed
+        by gzip, the only one of a .zip, or a .parquet.
     tally
         Counts the rows.
     encoding
@@ -51,16 +58,31 @@ def read_table(path: Path, tally: Tally, *, encoding: str | None = None) -> Tabl
     ValueError
         If the file is no text, has no rows, or names a column twice.
     """
-    text = _text(path, encoding)
+    raw = unpacked(path)
+    if raw.startswith(PARQUET):
+        return _of_parquet(path, raw, tally)
+    text = _text(path, raw, encoding)
     named = _NAMED_DELIMITER.match(text)  # as spreadsheets write it before the head
     text = text[named.end() :] if named else text
     head = text.split("\n", 1)[0].rstrip("\r")
     if not head.strip():
         raise ValueError(f"A table has a head and rows; {path.name} begins with an empty line.")
     delimiter = named[1] if named else max(DELIMITERS, key=head.count)
+    if not head.count(delimiter) and len(head.split()) > 1:
+        delimiter, lines_of = (
+            ",",
+            csv.reader(text.split("\n"), delimiter=" ", skipinitialspace=True),
+        )
+        text = "\n".join(_line([c for c in cells if c]) for cells in lines_of)
+        head = text.split("\n", 1)[0]
     names = next(csv.reader([head], delimiter=delimiter))
     names = [name.strip() or f"column {k + 1}" for k, name in enumerate(names)]
     doubled = sorted({name for name in names if names.count(name) > 1})
+    if doubled and re.fullmatch(NUMBER, doubled[0]):
+        raise ValueError(
+            f"A table begins with the names of its columns; {path.name} begins with "
+            f"{head[:_PROSE]!r}. Write a line of names above, and say what they are with --map."
+        )
     if doubled:
         raise ValueError(
             f"Column names must differ; {path.name} has {doubled[0]!r} "
@@ -73,6 +95,8 @@ def read_table(path: Path, tally: Tally, *, encoding: str | None = None) -> Tabl
         return "skip"
 
     body = text[len(text.split("\n", 1)[0]) + 1 :]
+    if not body.strip():
+        raise ValueError(f"A table has at least one row; {path.name} has a head alone.")
     try:
         table = arrow_csv.read_csv(
             io.BytesIO(body.encode()),
@@ -89,11 +113,9 @@ def read_table(path: Path, tally: Tally, *, encoding: str | None = None) -> Tabl
         )
     except ArrowException as error:
         raise ValueError(f"{path.name} cannot be read as a table: {error}") from None
-    cells = table.to_pandas()
+    cells = _without_blanks(table.to_pandas(), path.name, tally)
     bad = {number for number, _ in wrong}
     total = len(cells) + len(bad)
-    if not total:
-        raise ValueError(f"A table has at least one row; {path.name} has a head alone.")
     tally.rows += total
     lines = np.array([n for n in range(1, total + 1) if n not in bad], dtype=np.int64)
     cut = total in bad and not body.endswith("\n")
@@ -113,14 +135,91 @@ def read_table(path: Path, tally: Tally, *, encoding: str | None = None) -> Tabl
             f"Rows have as many cells as the head ({len(names)}); {len(wrong)} of {total} rows of "
             f"{path.name} have not (row {wrong[0][0]} has {wrong[0][1]}). Correct the head."
         )
-    return Table(path.stem, path.name, cells, lines, delimiter, _version(path), cut)
+    folder = path.absolute().parent.name
+    return Table(stem_of(path), path.name, cells, lines, delimiter, _version(folder), folder, cut)
 
 
-def _text(path: Path, encoding: str | None) -> str:
+def stem_of(path: Path) -> str:
+    """Return the name of a file without its ending, and without that of its packing."""
+    return Path(path.stem).stem if path.suffix.lower() in PACKED else path.stem
+
+
+def ending_of(path: Path) -> str:
+    """Return the ending of a file's name in small letters, or of what is packed in it."""
+    packed = path.suffix.lower() in PACKED
+    return Path(path.stem).suffix.lower() if packed else path.suffix.lower()
+
+
+def unpacked(path: Path) -> bytes:
+    """Return what a file holds, which may be packed by gzip or alone in a .zip.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be read, is damaged, or holds several files.
+    """
     try:
         raw = path.read_bytes()
+        if raw.startswith(b"\x1f\x8b"):
+            return gzip.decompress(raw)
+        if raw.startswith(b"PK\x03\x04") and path.suffix.lower() == ".zip":
+            with zipfile.ZipFile(io.BytesIO(raw)) as packed:
+                names = [name for name in packed.namelist() if not name.endswith("/")]
+                if len(names) != 1:
+                    raise ValueError(
+                        f"A packed table is one file; {path.name} holds {', '.join(names[:4])}. "
+                        "Unpack it, and import the files."
+                    )
+                return packed.read(names[0])
     except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
+        raise ValueError(f"{path} cannot be read: {error.strerror or error}.") from None
+    except (EOFError, zlib.error, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path.name} is a damaged package ({error}). Fetch it again.") from None
+    return raw
+
+
+def _line(cells: Sequence[str]) -> str:
+    stream = io.StringIO()
+    csv.writer(stream, lineterminator="").writerow(cells)
+    return stream.getvalue()
+
+
+def _without_blanks(cells: pd.DataFrame, file: str, tally: Tally) -> pd.DataFrame:
+    """Return cells without blanks around them, but for columns of prose."""
+    short = {}
+    for name in cells:
+        column = cells[name]
+        if column.str.len().max() > _PROSE:
+            continue
+        bare = column.str.strip()
+        other = (bare != column) & column.notna()
+        if other.any():
+            short[name] = bare.where(bare != "")
+            row = int(np.flatnonzero(other)[0]) + 1
+            tally.add(TOLD, f"blanks around cells of {name!r} are left out", int(other.sum()),
+                      f"row {row} of {file}")  # fmt: skip
+    return cells.assign(**short) if short else cells
+
+
+def _of_parquet(path: Path, raw: bytes, tally: Tally) -> Table:
+    try:
+        frame = pd.read_parquet(io.BytesIO(raw))
+    except (ArrowException, OSError, ValueError) as error:
+        raise ValueError(f"{path.name} cannot be read as parquet: {error}") from None
+    if not len(frame):
+        raise ValueError(f"A table has at least one row; {path.name} has none.")
+    tally.rows += len(frame)
+    frame = frame.reset_index(drop=True).convert_dtypes()
+    cells = frame.astype("string").astype("str").where(frame.notna())
+    cells = cells.where(~cells.isin(GAPS))
+    cells.columns = [str(name) for name in cells.columns]
+    lines = np.arange(1, len(cells) + 1, dtype=np.int64)
+    folder = path.absolute().parent.name
+    cells = _without_blanks(cells, path.name, tally)
+    return Table(stem_of(path), path.name, cells, lines, "", _version(folder), folder)
+
+
+def _text(path: Path, raw: bytes, encoding: str | None) -> str:
     if not raw.strip():
         raise ValueError(f"A table has a head and rows; {path.name} is empty.")
     kind = encoding or next((k for mark, k in _MARKS.items() if raw.startswith(mark)), "utf-8")
@@ -136,13 +235,36 @@ def _text(path: Path, encoding: str | None) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
+def head_of(path: Path, encoding: str | None) -> list[str]:
+    """Return the names of a table's columns."""
+    if ending_of(path) == ".parquet" and path.suffix.lower() not in PACKED:
+        try:
+            return list(parquet.read_schema(path.absolute()).names)
+        except (ArrowException, OSError) as error:
+            raise ValueError(f"{path.name} cannot be read as parquet: {error}") from None
+    return list(map(str, read_table(path, Tally(), encoding=encoding).cells.columns))
+
+
+def own_trials(table: Table) -> pd.DataFrame:
+    """Return the cells of a table in our columns, under our names, with decimal points."""
+    cells = table.cells.rename(columns=str.lower)
+    if table.delimiter == ",":
+        return cells
+    for name in cells:
+        given = cells[name].dropna()
+        commas = given.str.fullmatch(COMMA)
+        if commas.any() and (commas | given.str.fullmatch(r"\s*[+-]?\d+\s*")).all():
+            cells[name] = cells[name].str.replace(",", ".", regex=False)
+    return cells
+
+
 def named_after_file(table: Table) -> Table:
     """Return the table with its file's name as the subject of all rows."""
     return replace(table, cells=table.cells.assign(subject=table.name))
 
 
-def _version(path: Path) -> str:
-    match = _VERSION.fullmatch(path.absolute().parent.name)
+def _version(folder: str) -> str:
+    match = _VERSION.fullmatch(folder)
     return f"V{match[1] or 1}" if match else ""
 
 

@@ -18,7 +18,7 @@ import pandas as pd
 from knownminds.environments.formats.psych_101 import answers_in
 
 from .account import DERIVED, TOLD, UNREADABLE, Table, Tally
-from .tables import GAPS
+from .tables import GAPS, stem_of, unpacked
 
 _RULE = "A line of texts is an object of JSON with text, experiment and participant"
 _GROUPS = "(?P<action>...)"
@@ -99,7 +99,7 @@ def read_texts(path: Path, pattern: str, names: str, tally: Tally) -> Table:
         tally.add(UNREADABLE, "an answer that names no option", strange, where)
     cells = pd.DataFrame(rows).astype("object")
     cells = cells.where(cells.notna() & ~cells.isin(GAPS))
-    return Table(path.stem, path.name, cells, np.array(lines, dtype=np.int64), "")
+    return Table(stem_of(path), path.name, cells, np.array(lines, dtype=np.int64), "")
 
 
 def _compiled(option: str, pattern: str) -> re.Pattern[str]:
@@ -128,7 +128,7 @@ def _options(named: re.Pattern[str], names: str, text: str, where: str) -> tuple
 
 def _records(path: Path) -> list[tuple[int, dict[str, Any]]]:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = unpacked(path).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{_RULE}; {path.name} cannot be read ({error}).") from None
     records = []
