@@ -198,7 +198,9 @@ def _without_blanks(cells: pd.DataFrame, file: str, tally: Tally) -> pd.DataFram
             row = int(np.flatnonzero(other)[0]) + 1
             tally.add(TOLD, f"blanks around cells of {name!r} are left out", int(other.sum()),
                       f"row {row} of {file}")  # fmt: skip
-    return cells.assign(**short) if short else cells
+    for name, bare in short.items():
+        cells[name] = bare
+    return cells
 
 
 def _of_parquet(path: Path, raw: bytes, tally: Tally) -> Table:
