@@ -7,7 +7,7 @@ from scipy import stats
 
 from knownminds.environments import session_stream
 from knownminds.inference import SubjectMeasure
-from knownminds.inference.measure import Dial, Values
+from knownminds.inference.measure import Dial, Values, t_tests
 
 PLACE = "instrumental_learning"
 SPREAD = 0.6  # standard deviation of the measure between participants
@@ -36,17 +36,24 @@ class Shift(SubjectMeasure):
         return theta[:, 3] if theta.shape[1] == 4 else np.full(len(theta), self.null)
 
     def values(self, known):
-        return Values(known.value, ("",) * len(known.value))
+        value = known.value.mean(axis=0)
+        return Values(value, ("",) * len(value))
+
+    def over_blocks(self, known):
+        return self.values(known), t_tests(known.value.T), []
 
 
 @dataclass
 class Known:
-    """What stands in for the sessions of a batch: a value for each unit."""
+    """What stands in for the sessions of a batch: values [sessions, subjects]."""
 
     value: np.ndarray
 
-    def trials(self, apart):
+    def trials(self):
         return self
+
+    def first_sessions(self, n):
+        return Known(self.value[:n])
 
 
 def seen(study, batch, subjects, first_session=0, noise=1.0):
@@ -54,8 +61,7 @@ def seen(study, batch, subjects, first_session=0, noise=1.0):
     cell = study.cells[batch.cell]
     rng = session_stream(study.seed, cell.data_key, batch.first, first_session)
     drawn = noise * rng.standard_normal((cell.sessions, len(subjects.theta)))
-    value = Shift().truth(None, subjects.theta) + drawn
-    return Known(value.ravel() if cell.subjects == 1 else value.mean(axis=0))
+    return Known(Shift().truth(None, subjects.theta) + drawn)
 
 
 def rejects(d, n):

@@ -17,14 +17,15 @@ class Pushed(Shift):
     """The same, a little too high: biased on purpose."""
 
     def values(self, known):
-        return Values(known.value + 0.3, ("",) * len(known.value))
+        value = super().values(known).value + 0.3
+        return Values(value, ("",) * len(value))
 
 
 class Clipped(Shift):
     """A measure whose own test hardly dares to reject."""
 
     def values(self, known):
-        value = known.value.copy()
+        value = super().values(known).value.copy()
         value[0] += 30.0  # one wild subject in the first data set of each batch, ...
         value[20::20] += 30.0  # ... and of every other data set
         return Values(value, ("",) * len(value))
@@ -83,7 +84,7 @@ def test_planted_failures_are_counted_and_stay_in_the_denominator(normal, monkey
         if np.isin(np.arange(batch.first, batch.last), planted).any():
             raise FloatingPointError("planted")
         known = real(study, dataclasses.replace(batch, first=0), subjects)
-        return Known(np.arange(len(known.value)) % 20 + 1.0)  # every other test rejects
+        return Known(np.arange(known.value.size)[None] % 20 + 1.0)  # every other test rejects
 
     monkeypatch.setattr(operating_characteristics, "live", failing)
     found = audit("shift", effects=[], trials=24, replicates=200, workers=1)

@@ -201,6 +201,19 @@ def score_test(values):
     return SimpleNamespace(pvalue=p_value, confidence_interval=interval, mean=mean)
 
 
+def score_test_of_one_agent(frame, sessions):
+    """Return the test of one fit to all sessions, with the jackknife's error (Tukey 1958)."""
+
+    def bias(some):
+        fit = maximum_a_posteriori(DUAL, Trials.from_frame(some), workers=1)
+        return fit.estimate[0, 0] - fit.estimate[0, 1]
+
+    without = [bias(frame[frame["session"] != str(s)]) for s in range(sessions)]
+    error = (sessions - 1) * np.std(without, ddof=1) / np.sqrt(sessions)
+    apart = np.arange(sessions) - (sessions - 1) / 2  # a sample with this mean and this error
+    return score_test(bias(frame) + error * np.sqrt(sessions) * apart / apart.std(ddof=1))
+
+
 def by_hand(study, replicate, comparison):
     """Return the test of one data set, from addresses, and parts that are tested elsewhere."""
     cell = study.cells[0]
@@ -221,8 +234,7 @@ def by_hand(study, replicate, comparison):
             address = (of.cells[0].data_key, replicate, session)
             theta = DUAL.parameters.constrain(z)
             frame = simulate(DUAL, theta, cell.make(), of.seed, address=address).to_frame()
-            who = {"subject": str(session)} if cell.subjects == 1 else {"session": str(session)}
-            frames.append(frame.assign(**who))
+            frames.append(frame.assign(session=str(session)))
         return pd.concat(frames)
 
     def of_group(frame, design=None, share=None):
@@ -232,9 +244,7 @@ def by_hand(study, replicate, comparison):
         return np.array([*group.mean_of(BIAS.contrast, share), group.freedom])
 
     if comparison == "one":
-        fit = maximum_a_posteriori(DUAL, Trials.from_frame(played(study, True)), workers=1)
-        assert len(fit.estimate) == cell.sessions
-        return score_test(fit.estimate[:, 0] - fit.estimate[:, 1])
+        return score_test_of_one_agent(played(study, True), cell.sessions)
     base = played(study, False)
     if comparison == "paired":
         after = played(study, True, cell.sessions)

@@ -9,6 +9,7 @@ from scipy.stats import t as student
 
 from knownminds.inference import MEASURES, StoppingRule
 from knownminds.inference.questions.stopping import bayes_factor, spent_levels
+from knownminds.validation.power.aims import sample_tests
 from knownminds.validation.power.sequential import stopped
 
 BIAS = MEASURES["optimism_bias"]
@@ -55,6 +56,10 @@ def test_bayes_factors_are_those_that_the_r_package_prints(t, of_groups, publish
     assert bayes_factor(t, of_groups) == pytest.approx(published, abs=5e-4)
 
 
+def paired_tests(first, second):
+    return lambda units: sample_tests("paired", BIAS, [first[:, :units], second[:, :units]])
+
+
 def samples(n, most, effect, seed):
     return effect + 0.2 * np.random.default_rng(seed).standard_normal((n, most))
 
@@ -63,7 +68,7 @@ def test_what_stops_is_what_a_plain_loop_over_looks_stops():
     """Values well within the measure's bounds, where its test is nearly Student's."""
     rule = StoppingRule("alpha_spending", (10, 20, 30), spending="pocock")
     drawn = samples(60, 30, 0.1, 1)
-    rows = stopped(rule, [np.zeros_like(drawn), drawn], "paired", BIAS, np.full(60, 0.1))
+    rows = stopped(rule, paired_tests(np.zeros_like(drawn), drawn), 0.0, np.full(60, 0.1))
     for row, values in zip(rows.itertuples(), drawn, strict=True):
         for look, units in enumerate(rule.looks):
             p = ttest_1samp(values[:units], 0.0).pvalue
@@ -82,7 +87,7 @@ def test_false_alarms_are_as_many_as_promised_and_without_spending_more(spending
     drawn = samples(n, 60, 0.0, 2)
     pair = [np.zeros_like(drawn), drawn]
     rule = StoppingRule("alpha_spending", looks, spending=spending)
-    rows = stopped(rule, pair, "paired", BIAS, np.zeros(n))
+    rows = stopped(rule, paired_tests(*pair), 0.0, np.zeros(n))
     # t tests at a normal test's levels: with 15 values and more the difference is below .004
     assert abs((rows["found"] == 1).mean() - 0.05) < 3 * 0.0028 + 0.004
     naive = np.zeros(n, dtype=bool)

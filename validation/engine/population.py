@@ -234,6 +234,16 @@ class Lived:
         subject, session = position[self.subject[mine]], self.session[mine]
         return Lived(self.environment, columns, subject, session, self.trial[mine], len(subjects))
 
+    def rows(self, rows: NDArray[np.int64], subject: NDArray[np.int64], n: int) -> Lived:
+        """Return some trials as those of n subjects, of which `subject` names that of each."""
+        columns = {name: column[rows] for name, column in self.columns.items()}
+        return Lived(self.environment, columns, subject, self.session[rows], self.trial[rows], n)
+
+    def first_sessions(self, n: int) -> Lived:
+        """Return the first n sessions of each subject."""
+        rows = np.flatnonzero(self.session < n)
+        return self.rows(rows, self.subject[rows], self.n_subjects)
+
     def beside(self, other: Lived) -> Lived:
         """Return both together: the sessions of subject i there are those of subject n + i."""
         columns = {

@@ -25,6 +25,7 @@ from knownminds.validation.engine.study import Batch, Cell, Study
 
 from .aims import INNER, LEVEL, MASS, NORMAL, Aim, null_of, sample_tests
 from .dials import GroupDial, resolve_measure
+from .one_agent import AgentValues, agent_tests
 
 COMPARISONS = ("one", "between", "paired")
 ESTIMATORS = ("marginal", "hierarchical")
@@ -139,31 +140,32 @@ def dial_of(cell: Cell, measure: Measure) -> GroupDial:
 def _over_units(
     cell: Cell, measure: SubjectMeasure, liveds: list[Lived], replicates: int, threads: int | None
 ) -> pd.DataFrame:
-    """Read the measure off every unit, and test over units."""
-    samples = [sample_of(cell, measure, one, replicates, threads) for one in liveds]
-    units = samples[0].shape[1]
+    """Read the measure off every subject and test over subjects, or over one agent's sessions."""
+    units = cell.sessions if cell.subjects == 1 else cell.subjects
     comparison = cell.options["comparison"]
-    tests = sample_tests(comparison, measure, samples)
-    inner = sample_tests(comparison, measure, samples, MASS)
+    if cell.subjects == 1:
+        values = [AgentValues.of(measure, one, threads) for one in liveds]
+        tests, inner = (agent_tests(measure, values, mass) for mass in (1 - LEVEL, MASS))
+    else:
+        samples = [sample_of(measure, one, replicates, threads) for one in liveds]
+        tests = sample_tests(comparison, measure, samples)
+        inner = sample_tests(comparison, measure, samples, MASS)
     if comparison == "between":
-        units += samples[1].shape[1]
+        units *= 2
     numbers = {"estimate": tests.mean} | {name: getattr(tests, name) for name in OF_TESTS}
     numbers |= dict(zip(INNER, (inner.low, inner.high), strict=True))
     return pd.DataFrame(numbers).assign(excluded=units - tests.n)
 
 
 def sample_of(
-    cell: Cell, measure: SubjectMeasure, sessions: Lived, replicates: int, threads: int | None
+    measure: SubjectMeasure, sessions: Lived, replicates: int, threads: int | None
 ) -> Array:
-    """Values of the units of each replicate, [R, n]; sessions are the units of one agent."""
-    apart = cell.subjects == 1
+    """Values of the subjects of each replicate, [R, n]."""
     if isinstance(measure, FittedMeasure):
-        values = measure.values_of(sessions.data(measure.model, apart=apart), workers=threads).value
+        values = measure.values_of(sessions.data(measure.model), workers=threads).value
     else:
-        values = measure.values(sessions.trials(apart=apart)).value
-    if apart:
-        return values.reshape(cell.sessions, replicates).T
-    return values.reshape(replicates, cell.subjects)
+        values = measure.values(sessions.trials()).value
+    return values.reshape(replicates, -1)
 
 
 def _own_test(cell: Cell, measure: Measure, liveds: list[Lived], replicates: int) -> pd.DataFrame:
@@ -197,9 +199,9 @@ def _difference(a: float, error_a: float, b: float, error_b: float) -> dict[str,
 
 
 def trials_of(sessions: Lived, replicate: int, cell: Cell) -> Trials:
-    """Return the trials of one replicate of a batch; the sessions of one agent are subjects."""
+    """Return the trials of one replicate of a batch."""
     first = replicate * cell.subjects
-    return sessions.of(np.arange(first, first + cell.subjects)).trials(apart=cell.subjects == 1)
+    return sessions.of(np.arange(first, first + cell.subjects)).trials()
 
 
 def _of_groups(

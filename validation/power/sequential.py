@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
 from knownminds.environments import make
 from knownminds.inference import StoppingRule, SubjectMeasure
+from knownminds.inference.measure import Tests
 from knownminds.validation.engine import scores
 from knownminds.validation.engine.engine import run
 from knownminds.validation.engine.population import check_step_loop
@@ -20,8 +21,9 @@ from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study
 from knownminds.validation.pages.views import Curves
 
-from .aims import LEVEL, sample_tests
+from .aims import LEVEL, null_of, sample_tests
 from .dials import resolve_measure
+from .one_agent import AgentValues, agent_tests
 from .operating_characteristics import conditions_lived, sample_of
 from .power_study import REPLICATES, Sought, sought_in, with_single_sizes
 from .questions import SIZES, Power
@@ -113,25 +115,33 @@ def stop_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
     measure = resolve_measure(cell.options["measure"], model, environment)
     assert isinstance(measure, SubjectMeasure)
     effect, sessions = conditions_lived(study, batch, measure)
-    samples = [sample_of(cell, measure, one, len(batch), threads) for one in sessions]
-    return stopped(rule, samples, cell.options["comparison"], measure, effect)
+    comparison = cell.options["comparison"]
+    if cell.subjects == 1:
+
+        def tests_of(units: int) -> Tests:
+            so_far = (one.first_sessions(units) for one in sessions)
+            values = [AgentValues.of(measure, one, threads) for one in so_far]
+            return agent_tests(measure, values, 1 - LEVEL)
+
+    else:
+        samples = [sample_of(measure, one, len(batch), threads) for one in sessions]
+
+        def tests_of(units: int) -> Tests:
+            return sample_tests(comparison, measure, [sample[:, :units] for sample in samples])
+
+    return stopped(rule, tests_of, null_of(measure, comparison), effect)
 
 
 def stopped(
-    rule: StoppingRule,
-    samples: list[Array],
-    comparison: str,
-    measure: SubjectMeasure,
-    effect: Array,
+    rule: StoppingRule, tests_of: Callable[[int], Tests], null: float, effect: Array
 ) -> pd.DataFrame:
-    """Look at samples[R, most] (of one condition or two) until the rule stops; one row each."""
+    """Look at R data sets until the rule stops, one row each; `tests_of` tests some units."""
     n = len(effect)
-    null = measure.null if comparison == "one" else 0.0
     rows = {name: np.full(n, np.nan) for name in ("estimate", "low", "high", "units")}
     look_of, decisions, broken = np.full(n, -1), np.zeros(n, dtype=int), np.zeros(n, dtype=bool)
     tests = None
     for look, units in enumerate(rule.looks):
-        tests = sample_tests(comparison, measure, [sample[:, :units] for sample in samples])
+        tests = tests_of(units)
         _, stop, is_effect, is_none = rule.judge(tests, look, null)
         broken |= ~np.isfinite(tests.p_value) & (look_of < 0)
         now = stop & (look_of < 0)
