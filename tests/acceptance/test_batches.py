@@ -68,7 +68,7 @@ def test_a_run_in_batches_is_the_run_call_by_call_at_half_the_price(command, tmp
     pd.testing.assert_frame_equal(*frames)
 
 
-@pytest.mark.parametrize(("wire", "kills"), [("openai", 4), ("anthropic", 1), ("google", 1)])
+@pytest.mark.parametrize(("wire", "kills"), [("openai", 2), ("anthropic", 1), ("google", 1)])
 def test_a_killed_run_finds_its_batch_again_and_submits_it_once(command, tmp_path, wire, kills):
     killed = []
 

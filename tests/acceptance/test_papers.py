@@ -3,13 +3,10 @@
 import io
 import json
 import re
-import signal
 import tomllib
 
 import pandas as pd
 import pytest
-from commands import commands
-from fault_server import FaultServer, by_hash
 from matplotlib.figure import Figure
 
 PLANS = {
@@ -240,44 +237,3 @@ def test_a_plan_that_ships_is_printed_and_can_be_given_back(knownminds, tmp_path
     assert given[0] == 2  # it names no model, and is taken up to there
     assert "--llm" in given[2]
     assert not (tmp_path / "F").exists()
-
-
-@pytest.mark.long
-def test_two_served_models_are_killed_and_go_on_to_the_rows_of_an_unbroken_run(tmp_path):
-    pytest.importorskip("openai")
-
-    def kill_at_a_call(call):
-        if call.number == 80:
-            commands().send(signal.SIGKILL)
-        return "ok"
-
-    models = '[models."openai:m"]\n[models."openai:n"]'
-    plan = PLANS["cogbench"].replace('[models."synthetic:rescorla_wagner_dual"]', models)
-    file = tmp_path / "plan.toml"
-    file.write_text(f'benchmark = "cogbench"\nseed = 3\n{plan}', encoding="utf-8")
-
-    def words(server, folder):
-        address = ["--base-url", server.address["openai"], "--out", folder, "--json"]
-        return ["benchmark", "cogbench", "--plan", file, *address]
-
-    with FaultServer(by_hash, script=kill_at_a_call) as server:
-        broken = words(server, tmp_path / "F")
-        assert commands()(*broken).code == -signal.SIGKILL
-        ended = commands()(*broken)
-        calls = len(server.calls)
-        assert ended.code == 0, ended.err
-        assert commands()(*broken).code == 0
-        assert len(server.calls) == calls
-    # At most 8 calls of each model are under way at the kill, and only they are asked again.
-    answered = sum(cell["trials"] for cell in ended.result["parts"]["cells"])
-    assert answered < calls <= answered + 16
-    with FaultServer(by_hash) as server:
-        whole = commands()(*words(server, tmp_path / "G"))
-    assert whole.code == 0, whole.err
-    rows = 0
-    for file in (tmp_path / "G").rglob("trials.parquet"):
-        unbroken = pd.read_parquet(file)
-        resumed = pd.read_parquet(tmp_path / "F" / file.relative_to(tmp_path / "G"))
-        pd.testing.assert_frame_equal(resumed, unbroken)
-        rows += len(unbroken)
-    assert rows == answered

@@ -137,16 +137,6 @@ def test_the_same_agents_speak_with_each_set_of_contaminants(spoken):
         np.testing.assert_array_equal(clean[f"direct_{name}"], dirty[f"direct_{name}"])
 
 
-def test_what_there_is_of_a_study_is_judged_as_in_the_end(spoken, folder):
-    rows = Rows.read(folder)
-    assert say(rows).to_json() == spoken.to_json()
-    some = say(Rows(rows.study, rows.of(2), rows.versions))
-    assert some.missing == 24
-    for title in ("Trials", "Outcomes", "Intervals at 90%"):
-        label = spoken["Trials"].index[2]
-        assert some[title].equals(spoken[title].loc[[label]])
-
-
 def test_where_every_subject_failed_nothing_is_confirmed(folder, spoken):
     rows = Rows.read(folder)
     address = ["cell", "replicate", "subject", "seconds"]

@@ -12,7 +12,7 @@ from PIL import Image
 from knownminds import confuse, power, recover
 from knownminds.validation.engine import engine as running
 from knownminds.validation.engine.result import Result
-from knownminds.validation.engine.study import read_study
+from knownminds.validation.engine.study import read_study, write_part
 from knownminds.validation.pages.result_page import latex, page_text
 from knownminds.validation.report import read_result, report
 
@@ -81,7 +81,7 @@ def test_a_study_in_which_everything_failed_still_has_a_page(stored, kind, tmp_p
         rows = pd.read_parquet(part)
         rows = rows[[c for c in ("cell", "replicate", "subject", "seconds") if c in rows]]
         rows = rows.assign(status="failed", message="planted")
-        rows.to_parquet(part, index=False, write_page_checksum=True)
+        write_part(rows, part)
     result = read_result(folder)
     assert result.failed == result.attempted
     page = page_text(result)

@@ -9,6 +9,8 @@ from pathlib import Path
 import cloudpickle
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from knownminds.environments import make, session_stream
@@ -130,12 +132,32 @@ def test_a_damaged_part_is_named_and_computed_again_once_it_is_deleted(tmp_path)
     assert {file: file.stat().st_mtime_ns for file in others} == before
 
 
+def test_a_part_that_was_edited_by_hand_is_noticed(tmp_path):
+    run(a_study(20), draw, numbers, out=tmp_path, workers=1)
+    part = next(iter(parts_of(tmp_path)))
+    written = pq.read_table(part)
+    rows = written.to_pandas()
+    rows.loc[3, "value"] += 1e-9  # a whole and well-formed file, with another number
+    rows.to_parquet(part, index=False)
+    with pytest.raises(ValueError, match=f"edited.*{part.name}.*Delete it"):
+        Rows.read(tmp_path)
+    for column in ({"value": rows["value"]}, {"message": ["", "", "no", "", ""]}):
+        edited = pa.table(
+            {**dict(zip(written.column_names, written.columns, strict=True)), **column}
+        )
+        pq.write_table(edited.replace_schema_metadata(written.schema.metadata), part)
+        with pytest.raises(ValueError, match=f"edited.*{part.name}.*Delete it"):
+            Rows.read(tmp_path)
+    part.unlink()
+    assert len(run(a_study(20), draw, numbers, out=tmp_path, workers=1)) == 20
+
+
 def test_interrupted_writing_leaves_no_part_and_no_claim(tmp_path, monkeypatch):
     whole = run(a_study(20), draw, numbers, workers=1)
-    honest = pd.DataFrame.to_parquet
+    honest = pq.write_table
 
-    def write_half(self, file, **settings):
-        honest(self, file, **settings)
+    def write_half(table, file, **settings):
+        honest(table, file, **settings)
         file.write_bytes(file.read_bytes()[:100])
         raise KeyboardInterrupt
 
@@ -144,7 +166,7 @@ def test_interrupted_writing_leaves_no_part_and_no_claim(tmp_path, monkeypatch):
 
     for owner, method, half in [
         (Path, "replace", write_without_end),
-        (pd.DataFrame, "to_parquet", write_half),
+        (pq, "write_table", write_half),
     ]:
         folder = tmp_path / method
         with monkeypatch.context() as patched:
@@ -153,7 +175,7 @@ def test_interrupted_writing_leaves_no_part_and_no_claim(tmp_path, monkeypatch):
                 run(a_study(20), draw, numbers, out=folder, workers=1)
         # What was begun is hidden, and bars nothing.
         assert not list(folder.rglob("*.parquet"))
-        assert (folder / "study.json").exists() == (method == "to_parquet")
+        assert (folder / "study.json").exists() == (method == "write_table")
         same(run(a_study(20), draw, numbers, out=folder, workers=1), whole)
 
 
@@ -193,10 +215,10 @@ def test_other_versions_of_packages_are_noted_and_another_study_is_refused(tmp_p
 
 
 def test_a_full_disk_is_said_to_be_full(tmp_path, monkeypatch):
-    def full(self, *args, **settings):
+    def full(*args, **settings):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(pd.DataFrame, "to_parquet", full)
+    monkeypatch.setattr(pq, "write_table", full)
     with pytest.raises(ValueError, match=r"cannot be written to .*: No space left on device"):
         run(a_study(5), draw, numbers, out=tmp_path, workers=1)
 

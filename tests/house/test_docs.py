@@ -92,6 +92,22 @@ def test_a_command_that_does_not_exist_is_noticed(line, name):
         check_command(line.split())
 
 
+@pytest.mark.parametrize("page", [*ROOT.glob("*.md"), *PAGES], ids=lambda page: page.stem)
+def test_the_tests_that_a_page_names_are_there(page):
+    if page.name == "CHANGELOG.md":
+        return  # which tells of what was
+    text = page.read_text(encoding="utf-8")
+    for file, name in re.findall(r"\b(tests/[\w/.-]*\w)(?:::(\w+))?", text):
+        assert (ROOT / file).exists(), file
+        assert not name or f"def {name}(" in (ROOT / file).read_text(encoding="utf-8"), name
+    defined = {
+        name
+        for file in (ROOT / "tests").rglob("test_*.py")
+        for name in re.findall(r"def (test_\w+)\(", file.read_text(encoding="utf-8"))
+    }
+    assert {*re.findall(r"`(test_\w+)`", text)} <= defined
+
+
 @of_each_page
 def test_what_a_page_links_to_is_there(page):
     links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8"))

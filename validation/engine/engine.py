@@ -20,7 +20,7 @@ from knownminds.environments.record.folders import writable
 
 from .members import Guests
 from .question import Running
-from .study import Batch, Rows, Study, claim, versions
+from .study import Batch, Rows, Study, claim, versions, write_part
 from .workers import deaf_children, processes
 
 SAME_FAILURE = 3  # so many batches failing alike at the start end the study
@@ -69,7 +69,7 @@ def run(study: Study, work: Work, say: Callable[[Rows], Answer], running: Runnin
     with closing(_computed(study, work, todo, how, fresh=fresh)) as computed:
         for batch, table in computed:
             with writable(folder):
-                _write_part(table, folder / study.part_name(batch))
+                write_part(table, folder / study.part_name(batch))
     rows = replace(Rows.read(how.out), versions=used)
     if rows.missing:
         raise ShareDone(
@@ -235,12 +235,6 @@ def _addressed(study: Study, batch: Batch, table: pd.DataFrame) -> pd.DataFrame:
     else:
         address = {"cell": batch.cell, "replicate": np.arange(batch.first, batch.last)}
     return pd.concat([pd.DataFrame(address), table.reset_index(drop=True)], axis=1)
-
-
-def _write_part(table: pd.DataFrame, file: Path) -> None:
-    part = file.with_name(f".{file.stem}.{os.getpid()}")
-    table.to_parquet(part.absolute(), index=False, write_page_checksum=True)
-    part.replace(file)
 
 
 def _one_by_one(

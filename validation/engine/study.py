@@ -30,6 +30,7 @@ from .result import Result
 Unit = Literal["subject", "replicate"]
 
 
+_DIGEST = b"digest"
 MOST = 10_000_000  # subjects, sessions or replicates
 # Settings that leave the streams of draws as they are where they have no value.
 WITHOUT_DRAWS = ("thought_words", "stimuli")
@@ -395,17 +396,40 @@ def _first_difference(name: str, theirs: Any, mine: Any) -> tuple[str, Any, Any]
     return name, theirs, mine
 
 
+def write_part(rows: pd.DataFrame, file: Path) -> None:
+    """Write the rows of a batch with what tells whether they were edited since."""
+    table = pa.Table.from_pandas(rows, preserve_index=False)
+    table = table.replace_schema_metadata(
+        {**(table.schema.metadata or {}), _DIGEST: _digest(table)}
+    )
+    part = file.with_name(f".{file.stem}.{os.getpid()}")
+    pq.write_table(table, part.absolute(), write_page_checksum=True)
+    part.replace(file)
+
+
+def _digest(table: pa.Table) -> bytes:
+    """Return a hash of the names and values of a table."""
+    content = hashlib.sha256()
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        values = column.to_numpy()
+        texts = repr(column.to_pylist()).encode() if values.dtype == object else b""
+        content.update(name.encode() + (texts or values.tobytes()))
+    return content.hexdigest().encode()
+
+
 def read_part(file: Path, units: int) -> pd.DataFrame:
-    """Read the rows of a batch; ValueError if the file is damaged."""
+    """Read the rows of a batch; ValueError if the file is damaged or was edited."""
     try:
         with pq.ParquetFile(file.absolute(), page_checksum_verification=True) as part:
             table = part.read()
         if table.num_rows != units:
             raise pa.ArrowInvalid(f"{table.num_rows} rows instead of {units}")
+        if (table.schema.metadata or {}).get(_DIGEST) != _digest(table):
+            raise pa.ArrowInvalid("its rows are not those that the study has written")
     except (OSError, pa.ArrowException) as error:
         why = " ".join(str(error).split())
         raise ValueError(
-            f"A part of the study is damaged: {file} ({why}). "
+            f"A part of the study is damaged or was edited: {file} ({why}). "
             "Delete it and run the same command again; only this part is computed anew."
         ) from None
     frame: pd.DataFrame = table.to_pandas(ignore_metadata=True)
