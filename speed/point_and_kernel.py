@@ -1,5 +1,7 @@
 """Kernel, simulation and MAP against the usual ways; `python speed/point_and_kernel.py`."""
 
+import time
+
 from side_by_side import goal, side_by_side  # before NumPy: it limits BLAS threads
 
 # isort: split
@@ -52,8 +54,8 @@ def kernel(theta, trials, data):
     goal("NumPy trial loop / ours", loop, 300)
 
 
-def simulation(theta):
-    """The compiled kernel and the whole function against the step loop."""
+def packed_sessions():
+    """Return designs, and what the simulation kernel takes after theta, lapses and actions."""
     rngs = [session_stream(5, i) for i in range(N)]
     designs = [ENVIRONMENT.draw(rng) for rng in rngs]
     uniforms = np.concatenate([rng.random(T) for rng in rngs])
@@ -61,11 +63,17 @@ def simulation(theta):
     payoffs = np.concatenate([d.table["payoffs"] for d in designs])
     sequences = Sequences.group(np.repeat(np.arange(N), T), [context], N)
     packed = sequences.pack(uniforms), sequences.pack(payoffs)
+    return designs, (sequences.row, sequences.start, *packed)
+
+
+def simulation(theta):
+    """The compiled kernel and the whole function against the step loop."""
+    designs, packed = packed_sessions()
     kernel, _ = MODEL.simulation(ENVIRONMENT)
     ratios = side_by_side(
         "Simulation of dual-rate learners in instrumental_learning, one thread",
         {
-            "fused kernel": lambda: kernel(theta, None, 2, sequences.row, sequences.start, *packed),
+            "fused kernel": lambda: kernel(theta, None, 2, *packed),
             WHOLE: lambda: simulate_sessions(MODEL, theta, ENVIRONMENT, 5),
             "with the checked record (simulate)": lambda: simulate(MODEL, theta, ENVIRONMENT, 5),
             "step loop: choose, step, learn; 10 learners x 100": lambda: [
@@ -136,6 +144,7 @@ def map_fits(data):
             f"SciPy L-BFGS-B over our kernel and gradient, {few}": scipy_exact,
         },
         rounds=5,
+        clock=time.perf_counter,
     )
     exact = ratios[f"SciPy L-BFGS-B over our kernel and gradient, {few}"] * N / few
     goal("SciPy over our kernel / ours, per learner", exact, 10)
