@@ -143,6 +143,57 @@ def test_scores_are_put_on_the_scale_by_the_measures_themselves(tmp_path):
     assert row["normalised_error"] == pytest.approx(error)
 
 
+def test_a_reference_is_named_as_the_scores_are_and_used(tmp_path, knownminds):
+    theta = [[0.0, 0.8, 0.8, 0.4]] * 6
+    simulate(WeightedBayes, theta, ProbabilisticReasoning(6), 0).save(tmp_path / "t.parquet")
+    words = ("score", tmp_path / "t.parquet", "--released", "--json", "--reference")
+    _, printed, _ = knownminds(*words[:-1])
+    names = [row["measure"] for row in json.loads(printed)["tables"]["Measures"]]
+    rows = "".join(f"{name},0.5\n" for name in names)
+    (tmp_path / "r.csv").write_text("measure,value\n" + rows)  # the very names that are printed
+    code, printed, err = knownminds(*words, tmp_path / "r.csv")
+    assert code == 0, err
+    scale = json.loads(printed)["tables"][ON_SCALE]
+    assert len(scale) == len(names) == 3
+    assert {row["reference"] for row in scale} == {0.5}
+    (tmp_path / "o.csv").write_text("metric,value\nprior_weighting,0.5\n")  # the other definition
+    code, _, err = knownminds(*words, tmp_path / "o.csv")
+    assert code == 2
+    assert "prior_weighting_released" in err
+    (tmp_path / "n.csv").write_text("metric,value\nrisk,20\n")  # of another experiment
+    code, _, err = knownminds(*words, tmp_path / "n.csv")
+    assert code == 2
+    assert "risk" in err
+
+
+def test_the_reference_may_be_the_trials_of_people(tmp_path):
+    pumps(3.0).save(tmp_path / "people.csv")
+    found = score(pumps(2.0), ["risk"], reference=tmp_path / "people.csv")
+    (row,) = found[ON_SCALE].to_dict("records")
+    assert row["reference"] == MEASURES["risk"].estimate(pumps(3.0)).value
+    assert "30 in people.csv" in " ".join(found.notes)
+    itself = score(pumps(3.0), ["risk"], reference=tmp_path / "people.csv")[ON_SCALE]
+    assert itself["normalised"].tolist() == [1.0]
+
+
+def test_score_and_fit_take_the_rows_that_where_names(tmp_path, knownminds):
+    frame = pumps(2.0).frame
+    frame = frame.assign(dose=np.where(frame["subject"].astype(int) < 12, "0.50", ""))
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    words = ("score", tmp_path / "t.csv", "--environment", "balloon_risk", "--set", "n_balloons=10")
+    code, printed, err = knownminds(*words, "--measure", "risk", "--where", "dose=.5", "--json")
+    assert code == 0, err
+    (row,) = json.loads(printed)["tables"]["Measures"]
+    assert row["n"] == 12
+    kept = fit(tmp_path / "t.csv", environment="balloon_risk", method="mle", where={"dose": ""})
+    assert len(kept["Subjects"]) == 18
+    assert "--where dose=" in kept.command
+    for where, said in (("dose=2", "0.5"), ("doses=2", "dose")):
+        code, _, err = knownminds(*words, "--where", where)
+        assert code == 2
+        assert said in err
+
+
 def test_random_answers_have_a_slope_of_exactly_0(tmp_path):
     (tmp_path / "r.csv").write_text("metric,value\nlikelihood_weighting,1\n")
     theta = [[0.0, 0.8, 0.8, 0.4]] * 20
@@ -196,6 +247,13 @@ def test_scores_are_regressed_on_features_of_participants(tmp_path, knownminds):
     value = {one["participant"]: one["value"] for one in tables["Measures"]}
     pairs = [value[f"m{k + 1}"] - value[f"m{k}"] for k in (0, 2, 4)]
     assert row["coefficient"] == pytest.approx(np.mean(pairs))  # all are balanced
+    lines = (tmp_path / "f.csv").read_text().splitlines(keepends=True)
+    (tmp_path / "f.csv").write_text("".join(lines[:-1]))
+    code, said, err = knownminds(*words, "--features", tmp_path / "f.csv", "--json")
+    assert code == 0, err
+    (row,) = json.loads(said)["tables"]["Regressions on features"]
+    assert row["participants"] == 5
+    assert "Without features, and left out: m5." in json.loads(said)["notes"]
 
 
 @pytest.mark.parametrize(

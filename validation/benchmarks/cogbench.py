@@ -16,10 +16,10 @@ from knownminds.validation.data.score_figures import draw_radar, draw_scale
 from knownminds.validation.data.score_scale import (
     METRICS,
     PERFORMANCE,
-    read_reference,
     scaled,
     with_random,
 )
+from knownminds.validation.data.scores_of_trials import reference_of
 from knownminds.validation.pages.views import WHO, Cell, Dots, Draw, Grid, Rows, View, ends
 
 from .features import features_part
@@ -68,7 +68,7 @@ def on_scale(data: Answers) -> pd.DataFrame:
     }
     rows = with_random(rows, designs, about.seed)
     if about.people is not None:
-        reference = read_reference(about.people)
+        reference, _ = reference_of(about.people, rows, designs)
     else:
         environment = rows[(rows[WHO] == RATIONAL) & (rows[VARIANT] == BASE)]
         reference = dict(zip(environment["metric"], unlike_random(environment), strict=True))

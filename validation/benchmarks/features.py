@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from knownminds.validation.data.feature_regression import regress_on_features
+from knownminds.validation.data.feature_regression import regress_on_features, with_features
 from knownminds.validation.data.score_scale import read_csv
 from knownminds.validation.pages.views import WHO, Cell, Dots, Rows, ends
 
@@ -30,13 +30,10 @@ def features_part(scores: pd.DataFrame, about: About) -> Shown:
     if about.features is None:
         return pd.DataFrame(), NONE_GIVEN
     known = read_csv("A table of features", about.features, (WHO, "base_model"))
-    there = scores[WHO].isin(known[WHO])
-    texts = []
-    if left := sorted(set(scores.loc[~there, WHO])):
-        texts.append(f"Without features, and left out: {', '.join(left)}.")
-    if not there.any():
+    there, texts = with_features(scores, known)
+    if not len(there):
         return pd.DataFrame(), *texts
-    rows = regress_on_features(scores[there], known, standardise=True)
+    rows = regress_on_features(there, known, standardise=True)
     rows = rows.rename(columns={"coefficient": "value"})
     if "value" not in rows:
         return rows, *texts, Rows("Regressions on features", {"status": "status"}, ("metric",))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,13 @@ from knownminds.environments import (
 )
 from knownminds.inference.magnitudes.magnitude_answers import TASKS
 from knownminds.validation.data.questions import AskScore
-from knownminds.validation.data.trials_of_runs import ALONE, BY, of_several_servers, read_all
+from knownminds.validation.data.trials_of_runs import (
+    ALONE,
+    BY,
+    of_several_servers,
+    read_all,
+    rows_where,
+)
 from knownminds.validation.engine.question import command_line, in_one
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.study import versions
@@ -61,14 +67,17 @@ def score_of_paper(question: AskScore) -> Result | None:
     """
     sources: Any = question.data
     frame = sources.frame if isinstance(sources, Trials) else read_all(sources, question.columns)
-    paper = None
+    chosen, texts = rows_where(Trials(frame), question.where)
+    frame, paper = chosen.frame, None
     if not (question.measures or question.settings or question.features):
         paper = _paper_for(frame, question.environment)
+    if question.reference is not None and paper is not None and "reference" not in OPTIONS[paper]:
+        paper = None  # the scale from random answers to a reference is one of measures
     _check_options(question, paper)
     if paper is None:
         return None
     trials, by = _answers(frame, paper, question)
-    return _result(paper, trials, by, question)
+    return _result(paper, trials, by, question, texts)
 
 
 def _paper_for(frame: pd.DataFrame, environment: str | None) -> str | None:
@@ -119,7 +128,9 @@ def _answers(
     return frame.assign(**{WHO: who, CELL: cell}).reset_index(drop=True), by
 
 
-def _result(paper: str, trials: pd.DataFrame, by: str | None, question: AskScore) -> Result:
+def _result(
+    paper: str, trials: pd.DataFrame, by: str | None, question: AskScore, texts: Sequence[str]
+) -> Result:
     """Compute the parts of a paper, and compare participants two at a time."""
     options = {name: value for name in OPTIONS[paper] if (value := getattr(question, name))}
     environments = {
@@ -147,13 +158,14 @@ def _result(paper: str, trials: pd.DataFrame, by: str | None, question: AskScore
         the_paper.title,
         tables={"Outcomes": counts.rename_axis(WHO)},
         parts=parts,
-        notes=[*NOTES, *of_several_servers(question.data)],
+        notes=[*NOTES, *texts, *of_several_servers(question.data)],
         attempted=len(trials),
         rows=trials,
         options={**given, "seed": question.seed, **options},
         command=command_line(
             "score", *sources, by=by if by != BY else None,
-            columns=in_one(dict(question.columns or {})), seed=question.seed or None, **options,
+            columns=in_one(dict(question.columns or {})), where=question.where,
+            seed=question.seed or None, **options,
         ),
         versions=versions(),
     )  # fmt: skip

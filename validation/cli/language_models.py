@@ -199,7 +199,7 @@ class AskBenchmark(Calling):
     features
         A CSV file of what is known of the models.
     people
-        A CSV file of people's values: metric, value.
+        People: their trials, or a CSV file of values: metric, value.
     inspect
         Logs of Inspect's, or folders of them, to be taken in.
     out

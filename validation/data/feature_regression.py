@@ -49,6 +49,15 @@ def regress_on_features(
     return pd.concat(rows, ignore_index=True)
 
 
+def with_features(scores: pd.DataFrame, features: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Return the scores of participants that have a row of features, and a sentence on others."""
+    who = scores["participant"].astype(str)
+    there = who.isin(features["participant"].astype(str))
+    left = sorted(set(who[~there]))
+    notes = [f"Without features, and left out: {', '.join(left)}."] if left else []
+    return scores[there], notes
+
+
 def feature_regression(
     scores: pd.DataFrame,
     features: pd.DataFrame,

@@ -54,7 +54,7 @@ from .support import (
     support_of,
     unreadable_there,
 )
-from .trials_of_runs import read_one
+from .trials_of_runs import read_one, rows_where
 
 if TYPE_CHECKING:
     from knownminds.inference import HierarchicalFit
@@ -170,6 +170,8 @@ class Task:
         As the model reads them.
     counts
         Trials in all, and subjects without a trial that is fitted.
+    notes
+        Which trials were chosen.
     """
 
     question: AskFit
@@ -181,12 +183,14 @@ class Task:
     within: tuple[str, ...]
     data: ModelData
     counts: Mapping[str, int]
+    notes: tuple[str, ...]
 
     @classmethod
     def of(cls, question: AskFit) -> Task:
         """Read the data; ValueError if these cannot be fitted so."""
         _check(question)
         source, trials = read_one(question.data, question.columns)
+        trials, chosen = rows_where(trials, question.where)
         name = question.environment
         agent = resolve_model(question.model or usual_model(_named(trials, name)))
         environment = set_to(_environment_of(trials, name, agent), question.settings)
@@ -209,7 +213,8 @@ class Task:
                 f"({', '.join(f'{n} {outcome}' for outcome, n in each)}). Check how it was "
                 "imported."
             )
-        return cls(question, source, agent, environment, trials_of, rows, within, data, counts)
+        return cls(question, source, agent, environment, trials_of, rows, within, data, counts,
+                   tuple(chosen))  # fmt: skip
 
     @property
     def unknowns(self) -> Unknowns:
@@ -297,7 +302,7 @@ def compute(question: AskFit) -> Fit:
     listed = pd.DataFrame({"of": list(counts), "number": list(counts.values())})
     tables = {PARAMETERS: estimates.parameters, **_merged(parts, "tables"), COUNTS: listed}
     selection = task.agent.selection
-    notes = [*ABOUT, *([] if hierarchical else [ABOUT_POINTS])]
+    notes = [*ABOUT, *task.notes, *([] if hierarchical else [ABOUT_POINTS])]
     notes += [selection.describe(question.all_trials)] if selection else []
     return Fit(
         title=f"{task.agent.name} fitted to {task.source}",

@@ -41,6 +41,8 @@ class AskFit(Question["Fit"]):
         The experiment. None takes it from the data, or from the model if only one fits it.
     settings
         NAME=VALUE: a setting of the experiment, where the data do not tell it.
+    where
+        COLUMN=VALUE: only trials that have it.
     method
         mle, map or hierarchical.
     formula
@@ -82,6 +84,7 @@ class AskFit(Question["Fit"]):
     environment: str | None = None
     columns: Mapping[str, str] | None = option(read=read_mapping, default=None)
     settings: Mapping[str, Any] | None = option("--set", default=None)
+    where: Mapping[str, str] | None = None
     method: Literal["map", "mle", "hierarchical"] = "map"
     formula: Sequence[str] | None = None
     rope: Mapping[str, float] | None = None
@@ -123,14 +126,16 @@ class AskScore(Question["Result"]):
         The experiment, of data that do not name it.
     settings
         NAME=VALUE: a setting of the experiment, where the data do not tell it.
+    where
+        COLUMN=VALUE: only trials that have it.
     by
         A column whose values are participants, such as model.
     released
         Define measures as their published code does. Of answers about a collider each participant
         is then one agent, as in Dettki (2025).
     reference
-        A CSV file with metric and value: 1 of a scale on which random answers are 0. Of a collider:
-        judgements to align with, trials or a table of means.
+        People, who are 1 of a scale on which random answers are 0: their trials, or a CSV file with
+        metric and value. Of a collider: judgements to align with, trials or a table of means.
     features
         A CSV file of participants, base models and numbers, on which measures are regressed.
     feature
@@ -170,6 +175,7 @@ class AskScore(Question["Result"]):
     environment: str | None = None
     columns: Mapping[str, str] | None = option(read=read_mapping, default=None)
     settings: Mapping[str, Any] | None = option("--set", default=None)
+    where: Mapping[str, str] | None = None
     by: str | None = None
     released: bool = False
     reference: Path | None = None

@@ -15,7 +15,8 @@ from knownminds.agents import AGENTS
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import ENVIRONMENTS, Environment, Trials, unknown
 from knownminds.inference import MEASURES
-from knownminds.inference.performance import performance
+from knownminds.inference.bandits.released_code import released_performance
+from knownminds.inference.performance import performance, performance_of
 
 # The ten of CogBench, in its order.
 METRICS = (
@@ -31,6 +32,7 @@ METRICS = (
     "risk",
 )
 RELEASED = "_released"
+BARE = ("performance", "performance_released")  # as a table of measures calls them
 PERFORMANCE = "_performance"  # follows the name of an experiment: the mean of its performance
 NULL_AGENTS = ("random_responder", "random_rater", "random_responder_confidence")
 SESSIONS = 1000  # of the null agent
@@ -85,7 +87,7 @@ def scaled(frame: pd.DataFrame, unsigned: bool = False) -> pd.DataFrame:
 
 def metric_of(experiment: str, measure: str) -> str:
     """Return the name of a measure in a reference: of a performance with its experiment."""
-    return f"{experiment}{PERFORMANCE}" if measure.startswith("performance") else measure
+    return f"{experiment}_{measure}" if measure.startswith("performance") else measure
 
 
 def with_random(
@@ -120,6 +122,9 @@ def random_score(
     trials = _played_at_random(ENVIRONMENTS[environment.name], settings, sessions, seed)
     if metric.endswith(PERFORMANCE):
         estimate = performance(trials, environment)
+    elif metric.endswith(PERFORMANCE + RELEASED):
+        released = released_performance(environment) or performance_of(environment)
+        estimate = released.estimate(trials)
     else:
         estimate = MEASURES[metric].estimate(trials)
     return estimate.value, float(np.nan_to_num(estimate.standard_error))
@@ -152,10 +157,37 @@ def read_csv(what: str, file: str | os.PathLike[str], columns: Sequence[str]) ->
     return table
 
 
-def read_reference(file: str | os.PathLike[str]) -> dict[str, float]:
-    """Return reference values by metric from a CSV file with the columns metric and value."""
-    table, name = read_csv("A reference", file, ("metric", "value")), Path(file).name
-    check_metrics(dict.fromkeys(table["metric"].astype(str), 0.0), name)
+def read_reference(
+    file: str | os.PathLike[str], scored: Mapping[str, str]
+) -> tuple[dict[str, float], list[str]]:
+    """Return reference values by metric, and the names that are of no use here.
+
+    A CSV file has the columns metric (or measure) and value. Names are those that `score` prints;
+    a performance is told by its experiment, before it or in a column.
+
+    Parameters
+    ----------
+    scored
+        The metrics that have a scale, with their experiments.
+
+    Raises
+    ------
+    ValueError
+        If a name is no measure or the other definition of one that is scored, a value is no
+        number, or none of the metrics has a value.
+    """
+    name, table = Path(file).name, read_csv("A reference", file, ("value",))
+    column = "measure" if "measure" in table and "metric" not in table else "metric"
+    if column not in table:
+        raise ValueError(
+            f"A reference has the columns metric and value, or is a file of trials; {name} has "
+            f"{', '.join(map(str, table.columns))}. Rename or add 'metric'."
+        )
+    experiment = table.get("experiment", pd.Series("", table.index)).fillna("").astype(str)
+    table = table.assign(metric=[
+        _whole_name(metric, where, scored, name)
+        for metric, where in zip(table[column].astype(str), experiment, strict=True)
+    ])  # fmt: skip
     doubled = table["metric"][table["metric"].duplicated()]
     if len(doubled):
         raise ValueError(
@@ -170,12 +202,37 @@ def read_reference(file: str | os.PathLike[str]) -> dict[str, float]:
             f"A reference value is a number; {row['metric']} has {row['value']!r} in {name}. "
             "Leave it empty if there is none."
         )
-    return dict(zip(table["metric"].astype(str), value.astype(float), strict=True))
+    values = dict(zip(table["metric"], value.astype(float), strict=True))
+    unused = [metric for metric in values if metric not in scored]
+    if len(unused) == len(values):
+        raise ValueError(
+            f"A reference has values of what is scored, {', '.join(scored)}; {name} has "
+            f"{', '.join(unused) or 'no row'}. Add one of these."
+        )
+    return {metric: value for metric, value in values.items() if metric in scored}, unused
 
 
-def check_metrics(values: Mapping[str, float], where: str) -> None:
-    """Raise ValueError at a name that is neither a measure nor an experiment's performance."""
-    known = [*MEASURES, *(f"{name}{PERFORMANCE}" for name in ENVIRONMENTS)]
-    for name in values:
-        if name not in known:
-            raise ValueError(f"{unknown('metric', name, known)} It stands in {where}.")
+def _whole_name(metric: str, experiment: str, scored: Mapping[str, str], file: str) -> str:
+    """Return a metric's name with its experiment; ValueError if it can be of no use."""
+    if metric in BARE:
+        of = [where for name, where in scored.items() if name == metric_of(where, metric)]
+        if not experiment and len(of) != 1:
+            places = f"of {', '.join(of)}" if of else "of no experiment"
+            raise ValueError(
+                f"A performance is that of an experiment; {file} has {metric!r}, and the scores "
+                f"have it {places}. Write "
+                f"EXPERIMENT_{metric}, or name the experiment in a column."
+            )
+        metric = metric_of(experiment or of[0], metric)
+    known = [*MEASURES, *(metric_of(name, bare) for name in ENVIRONMENTS for bare in BARE)]
+    if metric not in known:
+        raise ValueError(f"{unknown('metric', metric, known)} It stands in {file}.")
+    bare = metric.removesuffix(RELEASED)
+    other = bare if metric != bare else bare + RELEASED
+    if metric not in scored and other in scored:
+        raise ValueError(
+            f"A reference is of the measure as it is defined; {file} has {metric}, and scored is "
+            f"{other}. {'Leave --released out' if metric == bare else 'Add --released'}, or give "
+            f"the value of {other}."
+        )
+    return metric

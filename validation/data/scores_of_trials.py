@@ -21,6 +21,7 @@ from knownminds.environments import (
     make,
     unknown,
 )
+from knownminds.environments.conditions import SHARED_DESIGN
 from knownminds.environments.record.outcome_rates import Rate
 from knownminds.inference import MEASURES, Estimate
 from knownminds.inference.bandits.released_code import released_performance
@@ -37,7 +38,7 @@ from knownminds.validation.engine.study import versions
 from knownminds.validation.engine.verdicts import Verdict
 
 from .controls import controls_of_data
-from .feature_regression import regress_on_features
+from .feature_regression import regress_on_features, with_features
 from .questions import AskScore
 from .score_figures import (
     MOST_LINES,
@@ -57,7 +58,7 @@ from .score_scale import (
     scaled,
     with_random,
 )
-from .trials_of_runs import BY, CONDITIONS, also_called, of_several_servers, read_one
+from .trials_of_runs import BY, CONDITIONS, also_called, of_several_servers, read_one, rows_where
 
 NONE = "none"  # the sample of what has no value in the column
 PERFORMANCE = "performance"
@@ -107,6 +108,7 @@ def compute(question: AskScore) -> Result:
     if question.scoring is not None:
         one_of("scoring", question.scoring, get_args(Scoring))
     source, trials = read_one(question.data, question.columns)
+    trials, chosen_rows = rows_where(trials, question.where)
     controls = controls_of_data(question.data)
     parts = _experiments(trials, question.environment, question.settings)
     if question.scoring is not None and not any(
@@ -139,7 +141,7 @@ def compute(question: AskScore) -> Result:
             CAPTION if few else MANY: Drawing(table, draw_intervals if few else draw_distributions)
         }
     counts = pd.concat(rates, ignore_index=True)
-    notes = [*NOTES, *of_several_servers(question.data), *controls.notes, *more.notes]
+    notes = [*NOTES, *chosen_rows, *of_several_servers(question.data), *controls.notes, *more.notes]
     options = _asked(question, source)
     return Result(
         title=f"The measures of {source}{_by_what(told_apart)}",
@@ -216,12 +218,13 @@ def _on_scale(question: AskScore, table: pd.DataFrame, places: Sequence[Environm
     """Return the measures on the scale from random answers to the reference, if there is one."""
     if question.reference is None:
         return Result("")
-    reference = read_reference(question.reference)
-    names = [metric_of(*pair) for pair in zip(table["experiment"], table["measure"], strict=True)]
-    ends = [reference.get(name.removesuffix(RELEASED), np.nan) for name in names]
-    known = [name.removesuffix(RELEASED) in reference for name in names]
-    named = table.assign(metric=names, reference=ends)
+    named = with_metric(table)
     designs = {environment.name: environment for environment in places}
+    reference, of_people = reference_of(
+        question.reference, named, designs, question.environment, question.scoring
+    )
+    known = named["metric"].isin(list(reference))
+    named = named.assign(reference=named["metric"].map(reference).astype(float))
     placed = with_random(named[known], designs, question.seed)
     whole = scaled(named.join(placed[["random", "random_error"]]), question.released)
     drawn = whole[whole["reference"].notna()]
@@ -231,9 +234,88 @@ def _on_scale(question: AskScore, table: pd.DataFrame, places: Sequence[Environm
         figures[OVER_SCALE] = Drawing(drawn, draw_scale)
         if drawn["metric"].nunique() > 2 and len(wide) <= MOST_RADARS:  # fewer have no shape
             figures[RADAR] = Drawing(drawn, draw_radar)
-    notes = [SCALE, *([UNSIGNED] if question.released else [])]
+    notes = [SCALE, *([UNSIGNED] if question.released else []), *of_people]
     tables = {SIDE_BY_SIDE: wide.rename_axis(columns=None), ON_SCALE: drawn[SCALED]}
     return Result("", tables=tables, figures=figures, notes=notes, rows=whole)
+
+
+def with_metric(table: pd.DataFrame) -> pd.DataFrame:
+    """Return measures with the names that they have in a reference, as `metric`."""
+    pairs = zip(table["experiment"], table["measure"], strict=True)
+    return table.assign(metric=[metric_of(*pair) for pair in pairs])
+
+
+def reference_of(
+    source: str | Path,
+    scores: pd.DataFrame,
+    designs: Mapping[str, Environment],
+    environment: str | None = None,
+    scoring: Scoring | None = None,
+) -> tuple[dict[str, float], list[str]]:
+    """Return the reference's values by metric, and sentences on what it is.
+
+    Of trials of people, in files of ours or folders of runs, the value is what all of them
+    together score. Else see `read_reference`.
+
+    Parameters
+    ----------
+    scores
+        Columns experiment, measure and metric, of what is scored.
+    designs
+        The design in which it was scored, by experiment.
+    environment
+        The experiment of trials that do not name theirs.
+
+    Raises
+    ------
+    ValueError
+        If nothing that is scored has a value, or see `read_reference`.
+    """
+    named = scores.drop_duplicates("metric")
+    if not _is_of_trials(Path(source)):
+        scored = dict(zip(named["metric"], named["experiment"], strict=True))
+        values, unused = read_reference(source, scored)
+        text = f"Of the reference, {', '.join(unused)} is not scored here and not used."
+        return values, [text] if unused else []
+    name, trials = read_one(source, None)
+    own = None if "environment" in trials.frame else environment
+    values, texts = {}, []
+    for place, part in _experiments(trials, own):
+        of = named[named["experiment"] == place.name]
+        if not len(of):
+            texts.append(f"Of the reference, {place.name} is not scored here and not used.")
+            continue
+        nobody = np.full(len(part.frame), "", dtype=object)
+        rows = pd.DataFrame(measured(list(of["measure"]), place, part, nobody, scoring))
+        values |= dict(zip(with_metric(rows)["metric"], rows["value"], strict=True))
+        people = part.frame["subject"].nunique()
+        texts.append(f"The reference of {place.name} is what {people} in {name} score together.")
+        other = designs[place.name].settings
+        differs = [
+            f"{key} {value}, not {other.get(key)}"
+            for key, value in place.settings.items()
+            if key not in SHARED_DESIGN and other.get(key) != value
+        ]
+        if differs:
+            texts.append(f"Their {place.name} has another design: {'; '.join(differs)}.")
+        texts += [
+            f"The reference has no {row['measure']} of {place.name}: {row['status']}"
+            for row in rows.to_dict("records")
+            if row["status"] != "ok"
+        ]
+    if not values:
+        raise ValueError(
+            f"A reference has trials of what is scored, {', '.join(named['experiment'].unique())}; "
+            f"{name} has none of these. Name another file."
+        )
+    return values, texts
+
+
+def _is_of_trials(source: Path) -> bool:
+    """Whether a reference is people's trials rather than a table of values."""
+    if source.is_dir() or source.suffix == ".parquet":
+        return True
+    return source.is_file() and {"subject", "trial"} <= set(read_csv("A reference", source, ()))
 
 
 def _regressions(question: AskScore, table: pd.DataFrame) -> Result:
@@ -243,14 +325,23 @@ def _regressions(question: AskScore, table: pd.DataFrame) -> Result:
     base = question.base_model
     features = read_csv("A table of features", question.features, ("participant", base))
     score = table["normalised" if question.reference else "value"]
+    scores = table.assign(metric=table["measure"], score=score)
+    known, left = with_features(scores[["participant", "metric", "score"]], features)
+    if not len(known):
+        raise ValueError(
+            f"Features are those of participants, by name; {Path(question.features).name} has "
+            f"{', '.join(map(str, features['participant']))}, and the scores are of "
+            f"{', '.join(scores['participant'].unique())}. Rename them in the table, or name "
+            "participants with --by."
+        )
     rows = regress_on_features(
-        table.assign(metric=table["measure"], score=score)[["participant", "metric", "score"]],
+        known,
         features,
         feature=question.feature,
         base_model=base,
         standardise=question.standardise,
     )
-    return Result("", tables={REGRESSIONS: rows}, notes=[ABOUT_FEATURES])
+    return Result("", tables={REGRESSIONS: rows}, notes=[ABOUT_FEATURES, *left])
 
 
 def _is_of(name: str, environment: Environment) -> bool:

@@ -88,6 +88,47 @@ def read_one(data: Data, columns: Mapping[str, str] | None) -> tuple[str, Trials
     return source, trials
 
 
+def rows_where(trials: Trials, where: Mapping[str, str] | None) -> tuple[Trials, list[str]]:
+    """Return the trials whose columns have some values, and a sentence on how many these are.
+
+    Cells are compared as numbers where both are numbers, else as texts; "" is an empty cell.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column, or no trial has the value.
+    """
+    if not where:
+        return trials, []
+    frame = trials.frame
+    kept = np.ones(len(frame), dtype=bool)
+    for name, value in where.items():
+        column = also_called(name, frame)
+        if column not in frame:
+            raise ValueError(
+                f"--where names a column of the trials; there is no {name!r} among "
+                f"{', '.join(map(str, frame.columns))}."
+            )
+        cells = frame[column]
+        text = cells.astype(object).where(cells.notna(), "").astype(str).str.strip()
+        alike = text == value.strip()
+        number = pd.to_numeric(pd.Series([value]), errors="coerce").iloc[0]
+        if pd.notna(number) and not pd.api.types.is_bool_dtype(cells):
+            alike |= pd.to_numeric(text, errors="coerce") == number
+        kept &= alike.to_numpy(dtype=bool)
+        if not kept.any():
+            some = list(dict.fromkeys(text))
+            more = f" and {len(some) - 10} more" if len(some) > 10 else ""
+            raise ValueError(
+                f"--where keeps the trials with {name}={value}; there is none. {name} has "
+                f"{', '.join(map(repr, some[:10]))}{more}."
+            )
+    chosen = frame[kept].reset_index(drop=True)
+    chosen.attrs = dict(frame.attrs)
+    what = " and ".join(f"{name}={value}" for name, value in where.items())
+    return Trials(chosen), [f"Only trials with {what}: {kept.sum():,} of {len(frame):,}."]
+
+
 def of_several_servers(data: Data) -> list[str]:
     """Return a sentence for each model whose runs had several addresses or settings.
 
