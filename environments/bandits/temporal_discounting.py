@@ -1,4 +1,4 @@
-"""Temporal discounting: one sum soon or another one later, as a questionnaire or on a grid."""
+"""Temporal discounting: one sum soon or another one later, by questionnaire, grid or list."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import product
 from math import inf
 from pathlib import Path
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,17 +20,19 @@ from knownminds.environments.fields import (
     Fields,
     Numbers,
     OneOf,
+    Unless,
     Whole,
     coded,
     setting,
 )
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.trials import TrialRule, Trials
+from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.history import FIRST, Filled, Retelling
 from knownminds.environments.words.slots import Option
 from knownminds.environments.world import Table, World, follow_world, where
 
-Plan = Literal["adaptive", "grid"]
+Plan = Literal["adaptive", "grid", "pairs"]
 PLANS: tuple[str, ...] = get_args(Plan)
 SOONER, LATER = 0, 1
 ITEMS = (
@@ -59,12 +61,12 @@ _OPTIONS = ("receive", "pay", "wait_for_more", "pay_to_have_now", "wait")
 _LABELS = ("1", "2")
 
 
-def _held(column: str) -> Callable[[TemporalDiscounting], tuple[int, int]]:
+def _held(column: str) -> Callable[[TemporalDiscounting], tuple[float, float]]:
     """Return the range of a column: the lowest and the highest value in any question."""
 
-    def ends(environment: TemporalDiscounting) -> tuple[int, int]:
+    def ends(environment: TemporalDiscounting) -> tuple[float, float]:
         values = environment._questions[column]
-        return int(values.min()), int(values.max())
+        return values.min().item(), values.max().item()
 
     return ends
 
@@ -136,9 +138,11 @@ class TemporalDiscounting(Retelling):
     priors; half of the choices do not recover the weight of losses). One questionnaire recovers
     none.
 
-    Sums are rounded to whole numbers; losses are negative. A participant who chooses the sooner sum
-    is impatient with gains, but *patient with losses*: the choice means paying now rather than more
-    later. Which option is called 1 is drawn for every trial.
+    With the design "pairs" a list of the user's own is asked for, in mixed order.
+
+    Sums of questionnaire and grid are rounded to whole numbers; losses are negative. A participant
+    who chooses the sooner sum is impatient with gains, but *patient with losses*: the choice means
+    paying now rather than more later. Which option is called 1 is drawn for every trial.
     """
 
     name = "temporal_discounting"
@@ -163,7 +167,7 @@ class TemporalDiscounting(Retelling):
     plan: Plan = setting(
         "adaptive",
         OneOf(PLANS),
-        'The questionnaire, "adaptive", or the "grid".',
+        'The questionnaire, "adaptive", the "grid", or a list of "pairs".',
         called="design",
     )
     amount: int = setting(
@@ -190,10 +194,16 @@ class TemporalDiscounting(Retelling):
         YES_OR_NO,
         "Grid only: whether there are losses as well.",
     )
+    pairs: tuple[tuple[float, ...], ...] | None = setting(
+        None,
+        Unless(Numbers("are numbers", shape=(0, 4))),
+        "Pairs only: the questions, each [sooner sum, its delay, later sum, its delay]. Both sums "
+        "have the same sign; delays are months, and need not be whole.",
+    )
     n_repeats: int = setting(
         1,
         Whole(1),
-        "How many times the whole grid is presented; 1 for the questionnaire.",
+        "How many times the whole grid or list is presented; 1 for the questionnaire.",
     )
 
     def prepare(self) -> None:
@@ -207,12 +217,48 @@ class TemporalDiscounting(Retelling):
                 f"The questionnaire comes once; got n_repeats {self.n_repeats}. Set design to "
                 '"grid", or give each subject several sessions.'
             )
+        if (self.plan == "pairs") != (self.pairs is not None):
+            raise ValueError(
+                'Pairs go with the design "pairs"; got the design '
+                f"{self.plan!r} and {'no' if self.pairs is None else 'some'} pairs. Set both."
+            )
         self.ends_early = adaptive
         self.world = Questionnaire if adaptive else Grid
         self.size = None if adaptive else "n_repeats"
-        self._questions = self._questionnaire() if adaptive else self._grid()
+        plans = {"adaptive": self._questionnaire, "grid": self._grid, "pairs": self._pairs}
+        self._questions = plans[self.plan]()
         self._check_sums()
         self._load_words()
+
+    @classmethod
+    def as_played(cls, frame: pd.DataFrame) -> Self:
+        """Return the experiment with the questions that the trials show.
+
+        That is the questionnaire where all are asked by it or its other items are there, else the
+        smallest grid that has them, if the later sum is the same whole number throughout; else the
+        list of the pairs.
+        """
+        plain = cls()
+        names = plain.fields.stimulus
+        if not set(names) <= set(frame) or not frame["item"].isin((0, 2)).all():
+            return plain
+        shown = frame[[*names]].apply(pd.to_numeric, errors="coerce").drop_duplicates()
+        asked = {tuple(map(float, question)) for question in plain._position_of_question}
+        if shown.isna().any().any() or set(shown.itertuples(index=False, name=None)) <= asked:
+            return plain
+        sooner, begin, later, end = (
+            shown[name] for name in ("sooner_amount", "sooner_delay", "later_amount", "later_delay")
+        )
+        amount = later.iloc[0]
+        whole = all((values % 1 == 0).all() for values in (sooner, later, end))
+        if whole and amount > 0 and (later == amount).all() and (begin == 0).all():
+            shares = np.unique(sooner / amount)
+            if shares[0] > 0 and shares[-1] < 1:
+                delays = np.unique(end).astype(int).tolist()
+                return cls(design="grid", amount=int(amount), losses=False, shares=shares.tolist(),
+                           delays=delays)  # fmt: skip
+        pairs = np.column_stack([sooner, begin, later, end]).astype(float)
+        return cls(design="pairs", pairs=pairs.tolist())
 
     @property
     def n_trials(self) -> int:
@@ -241,12 +287,17 @@ class TemporalDiscounting(Retelling):
 
     def rules(self, trials: Trials) -> Iterator[TrialRule]:
         shown = np.column_stack([trials.numbers(name) for name in self.fields.stimulus])
-        on_grid = self.plan == "grid"
+        rules = {
+            "adaptive": "follow from the answers before them",
+            "grid": "are on the grid",
+            "pairs": "ask for pairs of the list",
+        }
         yield (
-            f"Trials {'are on the grid' if on_grid else 'follow from the answers before them'}",
-            self._on_grid(shown) if on_grid else self._on_path(trials, shown),
+            f"Trials {rules[self.plan]}",
+            self._on_path(trials, shown) if self.plan == "adaptive" else self._on_grid(shown),
             self.fields.stimulus,
-            "Use the settings that they were made with.",
+            "Use the settings that they were made with. Of questions of your own name none "
+            "(--set): a grid, or a list of pairs, follows from the trials.",
         )
 
     def _questionnaire(self) -> dict[str, NDArray[Any]]:
@@ -281,8 +332,28 @@ class TemporalDiscounting(Retelling):
         columns = dict(zip(names, cells.T, strict=True))
         return {**columns, "later_amounts": np.sign(cells[:, 1:2]) * self.amount}
 
+    def _pairs(self) -> dict[str, NDArray[Any]]:
+        """Return the pairs of the list, [pairs], and their later sums [pairs, 1]."""
+        sooner, begin, later, end = np.array(self.pairs, dtype=float).T
+        item = np.where(sooner > 0, 0, 2)
+        return {
+            "item": item, "sooner_amount": sooner, "sooner_delay": begin, "later_delay": end,
+            "ladder": np.full(len(item), LADDER), "later_amounts": later[:, None],
+        }  # fmt: skip
+
     def _check_sums(self) -> None:
-        """Raise ValueError if rounding makes two sums of a question equal."""
+        """Raise ValueError if rounding makes two sums of a question equal, or a pair is none."""
+        if self.pairs is not None:
+            pairs = np.array(self.pairs, dtype=float)
+            right = (pairs[:, 0] * pairs[:, 2] > 0) & (pairs[:, 1] >= 0)
+            right &= pairs[:, 1] < pairs[:, 3]
+            if not right.all():
+                raise ValueError(
+                    "A pair is [sooner sum, its delay, later sum, its delay]: sums of the same "
+                    "sign, and a delay from 0 that is shorter than the other one; got "
+                    f"{pairs[~right][0].tolist()}. Correct it, or leave it out."
+                )
+            return
         later = np.abs(self._questions["later_amounts"])
         sooner = np.abs(self._questions["sooner_amount"])
         apart = (sooner > 0).all() and (later > sooner[:, None]).all()
@@ -342,7 +413,7 @@ class TemporalDiscounting(Retelling):
                 if q["ladder"][position] not in (ASKED_AT[k], LADDER):
                     continue
                 seen: dict[str, int | float] = {
-                    name: amount if name == "later_amount" else int(q[name][position])
+                    name: amount if name == "later_amount" else q[name][position].item()
                     for name in self.fields.stimulus
                 }
                 sentences = (self._sentence(seen, SOONER), self._sentence(seen, LATER))
@@ -357,9 +428,9 @@ class TemporalDiscounting(Retelling):
     def _sentence(self, seen: Mapping[str, int | float], action: int) -> str:
         """Return the sentence that describes an option."""
         side = "sooner" if action == SOONER else "later"
-        amount, months = abs(int(seen[f"{side}_amount"])), int(seen[f"{side}_delay"])
+        amount, months = abs(float(seen[f"{side}_amount"])), float(seen[f"{side}_delay"])
         item = ITEMS[int(seen["item"])]
-        premium = abs(int(seen["later_amount"])) - abs(int(seen["sooner_amount"]))
+        premium = abs(float(seen["later_amount"])) - abs(float(seen["sooner_amount"]))
         if item == "delay_speed_up" and action == LATER:
             form, amount = "wait_for_more", amount - premium
         elif item == "delay_length":
@@ -368,8 +439,9 @@ class TemporalDiscounting(Retelling):
             )
         else:
             form = "pay" if item == "loss" else "receive"
-        when = self._months.render(months=months) if months else self._now
-        return self._forms[form].render(amount=amount, premium=premium, months=months, when=when)
+        said = {"premium": decimal(premium), "months": decimal(months)}
+        when = self._months.render(months=said["months"]) if months else self._now
+        return self._forms[form].render(amount=decimal(amount), when=when, **said)
 
     def _words(self, labels: Any, observation: Observation) -> dict[str, object]:
         if "first" not in observation:

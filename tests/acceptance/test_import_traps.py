@@ -8,6 +8,10 @@ import pandas as pd
 import pytest
 import their_files
 
+from knownminds import export_trials, import_trials
+from knownminds.agents import HyperbolicDiscounter, simulate
+from knownminds.environments import TemporalDiscounting
+
 CASINOS = "run,trial,task,choice,reward"
 JUDGES = (
     "id;response;reasoning_effort;verbosity;prompt_category;graph;domain;task;cntbl_cond;subject;"
@@ -368,3 +372,37 @@ def test_a_doubled_row_among_casinos_costs_one_row(imported, tmp_path):
     trials, counted = imported(write(tmp_path, "f.csv", CASINOS, *rows[:11], strange, *rows[11:]))
     assert len(trials) == 95
     assert counted == {"a trial that stands twice in its run with other cells": 2}
+
+
+# Sums now against later ones after days, as questionnaires of money choices have them.
+PAIRS = [(54, 55, 117), (55, 75, 61), (19, 25.5, 53), (31, 85, 7), (14, 25, 19), (47, 50, 160)]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_list_of_pairs_of_the_users_own_is_an_experiment(imported, knownminds, tmp_path, sign):
+    head = "subjID,delay_later,amount_later,delay_sooner,amount_sooner,choice"
+    rows = [
+        f"{who},{days},{sign * later},0,{sign * sooner},{(k + who) % 2}"
+        for who in (1, 2)
+        for k, (sooner, later, days) in enumerate(PAIRS)
+    ]
+    file = write(tmp_path, "dd.txt", head, *rows)
+    unit = ("--map", "delay_later: days to months")
+    trials, _ = imported(file, *unit, *(("--map", "amount_later: as is") if sign > 0 else ()))
+    days = trials["later_delay"] * 365.25 / 12
+    shown = zip(sign * trials["sooner_amount"], sign * trials["later_amount"], days, strict=True)
+    assert [pytest.approx(pair) for pair in PAIRS * 2] == list(shown)
+    assert trials["item"].unique().tolist() == [0 if sign > 0 else 2]
+    settings = json.loads(trials["environment_settings"].iloc[0])
+    assert settings["design"] == "pairs"
+    assert [row[0] for row in settings["pairs"]] == [sign * sooner for sooner, *_ in PAIRS]
+    place = TemporalDiscounting(design="pairs", pairs=settings["pairs"], n_repeats=2)
+    played = simulate(HyperbolicDiscounter, [[0.1, 0.1, 1.0]], place, seed=1)
+    export_trials(played, tmp_path / "told.jsonl")
+    told = import_trials([tmp_path / "told.jsonl"])  # in words and back
+    shown = ["sooner_amount", "later_amount", "later_delay", "action"]
+    assert told.frame[shown].astype(float).equals(played.frame[shown].astype(float))
+    own = trials.drop(columns=["environment", "environment_settings", "outcome"])
+    own.to_csv(tmp_path / "own.csv", index=False)
+    read = import_trials([tmp_path / "own.csv"], environment="temporal_discounting")
+    assert read.settings["temporal_discounting"]["pairs"] == settings["pairs"]

@@ -138,12 +138,13 @@ def _imported(question: AskImport, paths: Sequence[Path], mapping: ColumnMap | N
         and not question.columns
         and any(_is_unlike(file, question.encoding) for file in files)
     ):
-        return _own_tables(files, question.encoding, experiment)
+        return _own_tables(files, question)
     kinds = [format or _kind(file) for file in files]
-    parts = [_read(*pair, question.columns, experiment) for pair in zip(files, kinds, strict=True)]
+    told = experiment if set(kinds) & TEXTS else None  # tables tell what they can themselves
+    parts = [_read(*pair, question.columns, told) for pair in zip(files, kinds, strict=True)]
     trials = parts[0] if len(parts) == 1 else Trials.concatenate(parts)
     if not set(kinds) <= TEXTS:
-        return Imported(trials)
+        return Imported(_as_of(trials, question))
     names = [file.name for file in files]
     return Imported(trials, account_of_texts(" and ".join(sorted(set(kinds))), names, trials))
 
@@ -160,14 +161,20 @@ def _is_unlike(file: Path, encoding: str | None) -> bool:
     return bool(file.stat().st_size) and _small(head_of(file, encoding)) >= OWN
 
 
-def _own_tables(
-    files: Sequence[Path], encoding: str | None, experiment: Environment | None
-) -> Imported:
+def _as_of(trials: Trials, question: AskImport) -> Trials:
+    """Return trials as those of the experiment that is named, with settings that they show."""
+    if question.environment is None:
+        return trials
+    experiment = _experiment(question.environment, question.settings, trials)
+    return Trials.from_frame(trials.frame, environment=experiment)
+
+
+def _own_tables(files: Sequence[Path], question: AskImport) -> Imported:
     """Read tables of ours that are packed, or have other delimiters, endings or capitals."""
     tally = Tally()
-    tables = [read_table(file, tally, encoding=encoding) for file in files]
-    parts = [Trials.from_frame(own_trials(table), environment=experiment) for table in tables]
-    trials = parts[0] if len(parts) == 1 else Trials.concatenate(parts)
+    tables = [read_table(file, tally, encoding=question.encoding) for file in files]
+    parts = [Trials.from_frame(own_trials(table)) for table in tables]
+    trials = _as_of(parts[0] if len(parts) == 1 else Trials.concatenate(parts), question)
     names = trials.frame["environment"].dropna().unique() if "environment" in trials.frame else ()
     return Imported(
         trials, account_of("csv", ", ".join(map(str, names)), tables, tally, trials.frame)

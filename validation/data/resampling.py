@@ -159,7 +159,7 @@ def _sums(environment: Any, recorded: Recorded, played: Recorded, rng: Generator
 
     Kept are the questions about items of which the session has an answer.
     """
-    if environment.plan == "grid":
+    if environment.plan != "adaptive":
         later = played.columns["later_amount"][..., None]
         return {"later_amounts": later, "ladder": np.full(played.there.shape, LADDER)}
     tables = environment.tables(np.full((len(played.there), environment.n_draws), 0.5))

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from knownminds.environments import unknown
+from knownminds.environments import TemporalDiscounting, unknown
 
 from .account import Table, Tally
 from .mapped import mapped_rows
@@ -123,19 +122,6 @@ def plain(name: str) -> str:
     return name.lower().replace("_", "")
 
 
-def _grid(frame: pd.DataFrame) -> dict[str, Any]:
-    """Return the grid on which all questions about sums lie, if there is one."""
-    amounts = frame["later_amount"].unique()
-    if len(amounts) != 1 or (frame["sooner_delay"] != 0).any():
-        return {}
-    shares = np.unique(frame["sooner_amount"] / amounts[0])
-    delays = np.unique(frame["later_delay"])
-    if not len(shares) or shares[0] <= 0 or shares[-1] >= 1 or (delays % 1 != 0).any():
-        return {}
-    return {"design": "grid", "amount": int(amounts[0]), "losses": False,
-            "shares": shares.tolist(), "delays": delays.astype(int).tolist()}  # fmt: skip
-
-
 def _balloons(frame: pd.DataFrame) -> dict[str, Any]:
     keys = [key for key in ("subject", "session", "type") if key in frame]
     counts = frame.drop_duplicates([*keys, "balloon"]).groupby(keys).size()
@@ -147,5 +133,5 @@ _MEASURED: dict[str, Callable[[pd.DataFrame], dict[str, Any]]] = {
     "two_step": lambda frame: {"n_days": int(frame["trial"].max()) // 2 + 1},
     "balloon_risk": _balloons,
     "horizon": lambda frame: {"n_games": int(frame["game"].max()) + 1},
-    "temporal_discounting": _grid,
+    "temporal_discounting": lambda frame: TemporalDiscounting.as_played(frame).settings,
 }

@@ -382,8 +382,10 @@ def _questions(
 ) -> tuple[Table, pd.DataFrame]:
     """Add the questions of a questionnaire of which items and answers are known."""
     if not items and "item" not in frame:
-        tally.mark(DERIVED, "item 0: sums that are received", table, np.ones(len(table)))
-        return table, frame.assign(item=0)
+        paid = frame["later_amount"] < 0 if "later_amount" in frame else np.zeros(len(table), bool)
+        tally.mark(DERIVED, "item 0: sums that are received", table, ~paid)
+        tally.mark(DERIVED, "item 2: sums that are paid", table, paid)
+        return table, frame.assign(item=np.where(paid, 2, 0))
     if not items:
         return table, frame
     lost = frame["item"].isna()

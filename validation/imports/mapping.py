@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 
 from knownminds.environments.record.folders import write_text
 
+DAYS = 365.25 / 12  # of a month
 UNITS: dict[str, tuple[Callable[[NDArray[np.float64]], NDArray[np.float64]], str]] = {
     "percent": (lambda x: x / 100, "hundredths become shares"),
     "share": (lambda x: x * 100, "shares become percent"),
     "seconds to ms": (lambda x: x * 1000, "seconds become milliseconds"),
     "ms to seconds": (lambda x: x / 1000, "milliseconds become seconds"),
+    "days to months": (lambda x: x / DAYS, f"days become months of {DAYS}"),
     "from 1": (lambda x: x - 1, "counted from 0, not from 1"),
     "without sign": (np.abs, "without its sign"),
     "as is": (lambda x: x, "taken as it stands"),
