@@ -1,9 +1,14 @@
 """Whole folders of files that others published, with known traps in known numbers."""
 
+import gzip
+import io
 import json
+import random
+import zipfile
 from collections import Counter
 
 import pandas as pd
+import pytest
 import their_files
 
 FOLDERS = (("two_step", their_files.days, 74), ("horizon", their_files.games, 69),
@@ -70,3 +75,68 @@ def test_folders_of_files_give_every_trial_that_is_in_them(knownminds, tmp_path)
         read = pd.read_csv(out, usecols=["subject", answer])
         engine = read["subject"].str.split("/").str[0].str.removeprefix("engine").astype(int)
         assert read.groupby(engine)[answer].sum().tolist() == sums
+
+
+NUMBERED = [make_file for make_file in their_files.MADE if make_file not in (
+    their_files.hb_two_step, their_files.hb_balloons)]  # fmt: skip
+PER_FORMAT = 6  # files of a format, each with other traps
+
+
+def written_oddly(made, number):
+    """A file's name and bytes: its ending, packing and delimiter are not the usual ones."""
+    head, _, body = made.text.lstrip("\ufeff").partition("\n")
+    head = head.upper() if number % 2 else head
+    text = f"{head}\n{body}"
+    stem, _, ending = made.name.rpartition(".")
+    name = (f"{stem}.{ending}", f"{stem}.CSV", f"{stem}.dat", f"{stem}.csv.gz", f"{stem}.txt",
+            f"{stem}.zip")[number]  # fmt: skip
+    if number == 3:
+        return name, gzip.compress(text.encode())
+    if number == 5:
+        stream = io.BytesIO()
+        with zipfile.ZipFile(stream, "w") as archive:
+            archive.writestr("inside.csv", text)
+        return name, stream.getvalue()
+    return name, text.encode()
+
+
+def with_copies(made, number):
+    """Write some rows of a file that numbers its rows twice; return how many."""
+    rows = made.text.rstrip("\n").split("\n")
+    cell = next(one for one in "\t;," if one in rows[0])
+    whole = [k for k, row in enumerate(rows) if k and row.count(cell) == rows[0].count(cell)]
+    for k in sorted(random.Random(number).sample(whole, number), reverse=True):
+        rows.insert(k + 1 if k % 2 else len(rows), rows[k])
+    made.text = "\n".join(rows) + "\n"
+    return number
+
+
+@pytest.mark.parametrize("make_file", NUMBERED)
+def test_a_folder_with_traps_gives_the_trials_that_are_in_it(knownminds, tmp_path, make_file):
+    """Odd endings, packages, capitals, doubled rows; sums and counts are those of the truth."""
+    counts, trials, sums, copies = Counter(), 0, 0.0, 0
+    files = []
+    for number in range(PER_FORMAT):
+        made = make_file(seed=number)
+        answer = "response" if "response" in made.trials[0] else "action"
+        if not made.name.endswith(".txt") and made.environment != "instrumental_learning":
+            copies += with_copies(made, number % 3)
+        name, content = written_oddly(made, number)
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        files.append(folder / name)
+        files[-1].write_bytes(content)
+        counts += Counter(made.counted)
+        trials += len(made.trials)
+        sums += sum(trial[answer] or 0 for trial in made.trials)
+    named = made.options.get("environment")
+    words = ("--environment", named) if named else ()
+    out = tmp_path / "out.csv"
+    code, said, errors = knownminds("import", *files, *words, "--out", out, "--json")
+    assert code == 0, errors
+    account = json.loads(said)["account"]
+    assert account["outcomes"] == counts
+    assert account["trials"] == trials
+    assert pd.read_csv(out)[answer].sum() == pytest.approx(sums)
+    left_out = [e["rows"] for e in account["entries"] if "exact copy" in e["what"]]
+    assert sum(left_out) == copies

@@ -60,7 +60,8 @@ class Format:
         renamed = {name: spelt[plain(name)] for name in names if plain(name) in spelt}
         if set(renamed) != set(renamed.values()):
             table, names = table.named(renamed), [renamed.get(name, name) for name in names]
-        fits = self.head <= set(names) and not self.without & set(names)
+        others = set(map(plain, self.without)) & set(map(plain, names))
+        fits = self.head <= set(names) and not others
         return table if fits and len(set(names)) == len(names) else None
 
     def unread(self, table: Table, frame: pd.DataFrame) -> list[str]:

@@ -140,14 +140,16 @@ def read_table(path: Path, tally: Tally, *, encoding: str | None = None) -> Tabl
 
 
 def stem_of(path: Path) -> str:
-    """Return the name of a file without its ending, and without that of its packing."""
-    return Path(path.stem).stem if path.suffix.lower() in PACKED else path.stem
+    """Return the name of a file without its ending and that of its packing: "gpt-3.5" has none."""
+    name = path.stem if path.suffix.lower() in PACKED else path.name
+    return Path(name).stem if ending_of(path) else name
 
 
 def ending_of(path: Path) -> str:
     """Return the ending of a file's name in small letters, or of what is packed in it."""
-    packed = path.suffix.lower() in PACKED
-    return Path(path.stem).suffix.lower() if packed else path.suffix.lower()
+    name = Path(path.stem) if path.suffix.lower() in PACKED else path
+    ending = name.suffix.lower()
+    return "" if re.match(r"\.\d", ending) else ending
 
 
 def unpacked(path: Path) -> bytes:
