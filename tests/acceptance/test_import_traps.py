@@ -144,6 +144,15 @@ def test_errors_without_a_domain_have_that_of_their_number(imported, tmp_path):
     assert list(counted.values()) == [2]
 
 
+def test_failed_calls_of_stories_that_nobody_names_keep_their_place(imported, tmp_path):
+    """Prompts go through the stories in order, so that one that is named tells the others."""
+    rows = [*judgements(["economy", "society", "weather"], errors=set(range(100, 480)))]
+    rows = [*rows[:80], *(re.sub(";(economy|society|weather);", ";;", row) for row in rows[80:])]
+    trials, _ = imported(write(tmp_path, "f.csv", JUDGES, *rows))
+    assert trials.groupby("domain").size().tolist() == [80, 80, 80]
+    assert trials["outcome"].value_counts()["error"] >= 160
+
+
 def test_a_file_of_errors_alone_is_put_into_no_domain(imported, tmp_path):
     errors = [f"{k + 1};Error: x;numeric;engine;0.0" for k in range(20)]
     alone = write(tmp_path, "e.csv", "id;response;prompt_category;subject;temperature", *errors)
