@@ -100,12 +100,7 @@ class AnthropicBatches(Batches):
 
     async def results(self, id: str) -> Results:
         """Return the results of a batch, or that they are not there."""
-        try:
-            return Results(await self.call("GET", f"{_PATH}/{id}/results"))
-        except Failed as error:
-            if error.kind != "gone":
-                raise
-            return Results(b"", str(error))
+        return await self.file(f"{_PATH}/{id}/results")
 
     def read(self, line: dict[str, Any]) -> Came:
         """Read a line of the results."""

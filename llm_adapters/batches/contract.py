@@ -13,6 +13,7 @@ from knownminds.llm_adapters.providers.http import Http, json_object
 TIMEOUT = 600.0  # seconds for what is as large as a batch
 MOST_BYTES = 2**31  # of the results of a batch
 CLOCKS = 600.0  # seconds that a provider's clock may differ from ours
+UNNAMED = "No file of results is named."
 
 Requests = Mapping[str, dict[str, Any]]  # by name: letters, digits, - and _, at most 64
 Came = tuple[str, bytes | Failed]  # the name of a request, and what came of it
@@ -118,6 +119,15 @@ class Batches(ABC):
             start = body[:80].decode(errors="replace")
             message = f"What is said of a batch is a JSON object; {self.adapter} sent {start!r}."
             raise Failed(message, "retry", "batch", raw=body) from None
+
+    async def file(self, path: str, **sent: Any) -> Results:
+        """Return the lines of a file of results, or that it is not there."""
+        try:
+            return Results(await self.call("GET", path, **sent))
+        except Failed as error:
+            if error.kind != "gone":
+                raise
+            return Results(b"", str(error))
 
     def refused(self, name: str, status: int, error: Any) -> Came:
         """Return what it means that a request of a batch was refused with this status."""

@@ -7,9 +7,17 @@ from collections.abc import Collection
 from typing import Any
 from urllib.parse import quote
 
-from knownminds.llm_adapters.adapter import Failed
-
-from .contract import TIMEOUT, Batches, Came, Requests, Results, Standing, answer, not_answered
+from .contract import (
+    TIMEOUT,
+    UNNAMED,
+    Batches,
+    Came,
+    Requests,
+    Results,
+    Standing,
+    answer,
+    not_answered,
+)
 
 _GOING = ("UNSPECIFIED", "PENDING", "QUEUED", "RUNNING", "CANCELLING", "PAUSED", "UPDATING")
 _OVER = ("SUCCEEDED", "PARTIALLY_SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED")
@@ -82,14 +90,8 @@ class GoogleBatches(Batches):
         output = batch["metadata"].get("output") or batch.get("response") or {}
         if not (file := output.get("responsesFile")):
             succeeded = batch["metadata"]["state"].endswith("SUCCEEDED")
-            return Results(b"", "No file of results is named." if succeeded else "")
-        path = f"/v1beta/{file}:download"
-        try:
-            return Results(await self.call("GET", path, params={"alt": "media"}))
-        except Failed as error:
-            if error.kind != "gone":
-                raise
-            return Results(b"", str(error))
+            return Results(b"", UNNAMED if succeeded else "")
+        return await self.file(f"/v1beta/{file}:download", params={"alt": "media"})
 
     def read(self, line: dict[str, Any]) -> Came:
         """Read a line of the results."""

@@ -6,10 +6,9 @@ import json
 from collections.abc import Collection
 from typing import Any
 
-from knownminds.llm_adapters.adapter import Failed
-
 from .contract import (
     CLOCKS,
+    UNNAMED,
     Batches,
     Came,
     Requests,
@@ -78,17 +77,11 @@ class OpenAIBatches(Batches):
         """Return the results of a batch, then its errors, and what of them is not there."""
         batch = await self.ask("GET", f"/batches/{id}")
         files = [batch[name] for name in ("output_file_id", "error_file_id") if batch.get(name)]
-        lines, lacks = [], []
-        for file in files:
-            try:
-                lines.append(await self.call("GET", f"/files/{file}/content"))
-            except Failed as error:
-                if error.kind != "gone":
-                    raise
-                lacks.append(str(error))
         if not files and batch["status"] == "completed":
-            lacks.append("No file of results is named.")
-        return Results(b"\n".join(lines), " ".join(lacks))
+            return Results(b"", UNNAMED)
+        every = [await self.file(f"/files/{file}/content") for file in files]
+        lack = " ".join(results.lack for results in every if results.lack)
+        return Results(b"\n".join(results.lines for results in every), lack)
 
     def read(self, line: dict[str, Any]) -> Came:
         """Read a line of the results."""

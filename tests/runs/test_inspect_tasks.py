@@ -19,8 +19,10 @@ from inspect_tasks import evaluate
 
 from knownminds.agents import RescorlaWagnerDual, play
 from knownminds.environments import InstrumentalLearning, Trials
+from knownminds.llm_adapters import Reply, Usage
 from knownminds.llm_adapters.known_minds.serve import Served
-from knownminds.llm_adapters.runs.inspect_tasks import TASKS, read_inspect_log
+from knownminds.llm_adapters.runs.inspect_model import _output
+from knownminds.llm_adapters.runs.inspect_tasks import TASKS, read_inspect_log, reply_of
 from knownminds.llm_adapters.runs.participant import RUN
 from knownminds.validation.cli import main
 
@@ -157,3 +159,13 @@ def test_an_evaluation_through_our_ledger_that_is_killed_pays_for_nothing_twice(
     frame = read_inspect_log(log).frame
     assert len(frame) == n
     assert set(frame["outcome"]) == {"ok"}
+
+
+def test_inspect_hears_of_an_answer_that_is_not_whole_and_what_it_tells_counts_the_dearer():
+    for word, theirs in (("stop", "stop"), ("", "stop"), ("length", "max_tokens"),
+                         ("pause_turn", "unknown")):  # fmt: skip
+        assert _output(Reply("8", word), "m").stop_reason == theirs
+    output = ModelOutput.from_content("m", "8", stop_reason="unknown")
+    output.usage = ModelUsage(input_tokens=9, output_tokens=2, total_tokens=911)
+    reply = reply_of(output)
+    assert (reply.finish_reason, reply.usage) == ("unknown", Usage(9, 902))
