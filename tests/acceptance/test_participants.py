@@ -100,3 +100,16 @@ def test_two_participants_have_two_names(knownminds, server, tmp_path):
     assert code == 2
     assert "Two participants are called openai:a" in err
     assert not server.calls
+
+
+def test_beliefs_of_two_configurations_are_told_apart_even_if_nothing_is_read(knownminds, tmp_path):
+    with FaultServer(lambda call: "Well.") as server:
+        words = ("reveal", "choice", "--no-stated", "--source", "sampled", "--draws", 1,
+                 "--max-tokens", 9, "--llm", LOW, "--llm", HIGH, *where(server))  # fmt: skip
+        code, out, err = knownminds(*words, "--out", tmp_path / "R", "--json")
+        assert code == 0, err
+        assert efforts(server) == {"low", "high"}
+    page = (tmp_path / "R/report.html").read_text(encoding="utf-8")
+    assert LOW in page
+    assert HIGH in page
+    assert "nan" not in out.lower()

@@ -89,6 +89,7 @@ def test_logs_become_a_table_at_the_command_line_with_their_outcomes_counted(tmp
             log_level="error",
             log_realtime=False,
             max_samples=1,
+            reasoning_effort="low",
         )
         gc.collect()
     # A log as `eval` returns it is read while it is written, see tests/conftest.py.
@@ -102,6 +103,7 @@ def test_logs_become_a_table_at_the_command_line_with_their_outcomes_counted(tmp
         assert sum(counts.values()) == 2 * place.n_trials
         assert set(counts) == {"refused", "empty", "malformed"}
         frame = Trials.load(tmp_path / "t.parquet").frame
+        assert set(frame["model"]) == {"mockllm/model?reasoning_effort=low"}
         assert frame["action"].isna().all()
         assert frame["raw_text"].fillna("").tolist()[:3] == said
         assert frame["input_tokens"].tolist() == [5] * 8

@@ -361,7 +361,10 @@ def distances(data: Answers) -> Shown:
                 rows = scored(data, rows, WORDS[name])
             rows = rows[rows["n"] > 0]
             parts.append(rows.assign(measure=name, word=WORDS[name]))
-    frame = joined(parts).assign(size=lambda r: r.get("size"))
+    frame = joined(parts)
+    if frame.empty:  # nobody has a readable answer
+        return (frame,)
+    frame = frame.assign(size=lambda r: r.get("size"))
     whole, finer = frame[frame["size"].isna()], frame[frame["size"].notna()]
     floor = whole[whole["measure"] == "chebyshev"]
     drawn = contexts.assign(who=contexts[WHO] + ", " + contexts[FORM])
@@ -770,6 +773,8 @@ def belief_shares(data: Answers) -> Shown:
         drawn.append(rows[rows["context"].isin(names)].assign(drawn=label))
     first = list(dict.fromkeys(rows[WHO]))[:MOST_DRAWN]
     cases = joined(_cases(data.once(contexts_of), who) for who in first)
+    if cases.empty:  # nobody has a readable answer
+        return (rows,)
     some = rows.merge(cases, on=[WHO, FORM, *EVERY]).assign(words=lambda r: r["case"])
     return (
         rows,
