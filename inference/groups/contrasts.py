@@ -20,6 +20,7 @@ MASS = 0.9
 NEGLIGIBLE = 0.1  # share of the distance between a prior's 16% and 50% (or 50% and 84%) points
 MOST_LEVELS = 4  # up to this, levels of a column are compared pair by pair; else with the first
 QUARTILES = (0.25, 0.75)
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)  # over a normal law
 
 
 def negligible(parameters: Parameters) -> dict[str, float]:
@@ -145,6 +146,22 @@ def drawn_contrasts(fit: HierarchicalFit) -> Iterator[tuple[dict[str, str], Arra
                         "at": where,
                     }
                     yield about, typical({column: high, **at}) - typical({column: low, **at})
+
+
+def drawn_means(fit: HierarchicalFit, contrast: Mapping[str, float]) -> Array:
+    """Return draws of a group's mean of a contrast on the natural scale, [S].
+
+    It is the mean over the group's law, by Gauss-Hermite quadrature for each parameter.
+    """
+    total = 0.0
+    for name, weight in contrast.items():
+        mean, spread = (
+            fit.posterior[which].sel(parameter=name).to_numpy().ravel()
+            for which in ("group_mean", "group_sd")
+        )
+        natural = fit.parameters[name].support.constrain(mean[:, None] + spread[:, None] * NODES)
+        total = total + weight * (natural @ WEIGHTS) / WEIGHTS.sum()
+    return np.asarray(total)
 
 
 def _is_category(column: str, formula: str, frame: pd.DataFrame) -> bool:

@@ -18,6 +18,7 @@ from knownminds.inference.fits.point import STARTS, fit_points, inverted
 from knownminds.inference.fits.quasi_newton import minimise
 from knownminds.inference.posteriors.importance import DEGREES_OF_FREEDOM, finite
 
+from .contrasts import NODES, WEIGHTS
 from .formulas import GroupDesign
 
 POINTS = (64, 256, 256, 256, 1024, 1024, 4096)  # of each subject, round after round
@@ -27,7 +28,6 @@ FARTHEST = 0.7  # that a round moves log spreads, and means in spreads: there it
 WEAK = 5.0  # times the model's priors: those of means and weights, which are to pull nothing
 WIDER = 1.1  # of proposals, in standard deviations, than the curvature at the mode says
 STEP = 1e-3  # of differences, on the unconstrained scale
-NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 
 
 @dataclass(frozen=True)
@@ -348,8 +348,9 @@ class _Weighted:
         )
         ends = start - FARTHEST * reach, start + FARTHEST * reach
         found = scipy.optimize.minimize(
-            self.objective, start, jac=True, method="L-BFGS-B", bounds=np.stack(ends, axis=1)
-        )
+            self.objective, start, jac=True, method="L-BFGS-B", bounds=np.stack(ends, axis=1),
+            options={"ftol": 1e-13, "gtol": 1e-7},
+        )  # fmt: skip
         values = np.asarray(found.x)
         return values, bool((np.abs(values - start) < FARTHEST * reach * (1 - 1e-6)).all())
 

@@ -13,6 +13,7 @@ from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials, make, session_stream
 from knownminds.inference import FittedMeasure, Measure, SubjectMeasure, Unknowns
+from knownminds.inference.groups.contrasts import drawn_contrasts, drawn_means
 from knownminds.inference.groups.formulas import GroupDesign
 from knownminds.inference.groups.marginal import marginal
 from knownminds.inference.measure import UNBOUNDED, interval_tests
@@ -31,7 +32,6 @@ COMPARISONS = ("one", "between", "paired")
 ESTIMATORS = ("marginal", "hierarchical")
 OF_TESTS = ("standard_error", "low", "high", "p_value", "n")  # beside their estimate
 _EFFECT = 2**31  # last part of the address of a replicate's effect
-NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 
 
 def test_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
@@ -280,7 +280,7 @@ def _sampled_row(
         fit = sample_group(
             data, {}, False, seed, *address, condition, threads=threads, correlated=together
         )
-        draws.append(_group_contrast(measure, fit))
+        draws.append(drawn_means(fit, measure.contrast))
         reasons += fit.reasons
     # Groups are sampled apart, and one that needed more draws has more.
     least = min(map(len, draws))
@@ -331,29 +331,12 @@ def _within(
     threads: int | None,
 ) -> tuple[Array, list[str]]:
     """Sample a group whose parameters differ between two conditions; draws of the contrast."""
-    from knownminds.inference.groups.contrasts import drawn_contrasts
-
     design = _paired_design(cell, measure)
     data = first.beside(second).data(measure.model)
     fit = sample_group(data, {}, False, seed, *address, threads=threads, design=design)
     draws_by_name = {about["parameter"]: draws for about, draws in drawn_contrasts(fit)}
     total = sum(weight * draws_by_name[name] for name, weight in measure.contrast.items())
     return np.asarray(total), list(fit.reasons)
-
-
-def _group_contrast(measure: FittedMeasure, fit: Any) -> Array:
-    """Draws of the group's mean of the contrast on the natural scale, [draws].
-
-    The mean over the group's law, by Gauss-Hermite quadrature for each parameter.
-    """
-    total = 0.0
-    for name, weight in measure.contrast.items():
-        support = fit.parameters[name].support
-        mean = fit.posterior["group_mean"].sel(parameter=name).to_numpy().ravel()
-        spread = fit.posterior["group_sd"].sel(parameter=name).to_numpy().ravel()
-        natural = support.constrain(mean[:, None] + spread[:, None] * NODES)
-        total = total + weight * (natural @ WEIGHTS) / WEIGHTS.sum()
-    return np.asarray(total)
 
 
 def characteristics(cell: Cell, rows: pd.DataFrame) -> dict[str, Any]:
