@@ -145,8 +145,8 @@ class RegressionMeasure(Measure):
     logistic, intercept
         Whether the regression is logistic, and whether it has an intercept.
     clustered_by
-        Rows depend on each other within these: "subject" (within sessions, if there is one subject)
-        or "session"; "" if rows count as independent.
+        Rows depend on each other within these: "subject" (within sessions, if there is one
+        subject); "" if rows count as independent.
     parameter
         Parameter that is the coefficient's truth, 0 in models without it; "" if the truth is
         simulated.
@@ -161,7 +161,7 @@ class RegressionMeasure(Measure):
     sign: float = 1.0
     logistic: bool = True
     intercept: bool = True
-    clustered_by: Literal["subject", "session", ""] = "subject"
+    clustered_by: Literal["subject", ""] = "subject"
     parameter: str = ""
     has_null: Callable[[type[Model]], bool] | None = None
 
@@ -170,8 +170,7 @@ class RegressionMeasure(Measure):
         counts, outcome, regressors = self.design(trials)
         rows = counts & np.isfinite(outcome)
         frame = trials.frame[rows]
-        by_subject = self.clustered_by == "subject" and frame["subject"].nunique() > 1
-        keys = ["subject"] if by_subject else ["subject", "session"]
+        keys = ["subject"] if frame["subject"].nunique() > 1 else ["session"]
         clusters = frame.groupby(keys, sort=False).ngroup().to_numpy()
         result = coefficient(
             self.of,

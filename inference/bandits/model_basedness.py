@@ -16,8 +16,9 @@ def model_basedness(released: bool = False) -> RegressionMeasure:
 
     It is a logistic regression of staying on reward (0/1), common transition (0/1) and their
     product, over all days that follow one another. The measure is the product's coefficient, with
-    errors robust to dependence within sessions. A plan changes the shuttle if a rare transition led
-    to a reward; a cached value does not (Daw et al. 2011).
+    errors robust to dependence within subjects, who differ (within sessions, if there is one
+    subject). A plan changes the shuttle if a rare transition led to a reward; a cached value does
+    not (Daw et al. 2011).
 
     The null hypothesis is that of caching agents, and they come close to it, but not exactly: for
     them a rewarded common transition shows that the shuttle has been the better one for longer, and
@@ -48,7 +49,7 @@ def model_basedness(released: bool = False) -> RegressionMeasure:
         of="interaction",
         unit="day",
         logistic=not released,
-        clustered_by="" if released else "session",
+        clustered_by="" if released else "subject",
         # Caching agents come close to the null; only agents that ignore rewards have it exactly.
         has_null=lambda model: "reward" not in model.columns,
     )

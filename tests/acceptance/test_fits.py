@@ -579,6 +579,22 @@ def test_a_group_of_point_estimates_is_their_median_and_order_statistics(fitted)
         assert (row.low, row.high) == pytest.approx((each[k - 1], each[-k]))
 
 
+def test_a_group_of_map_estimates_is_not_pulled_to_the_prior():
+    middle = np.array([0.5, -2.0, 1.0, 0.0])
+    z = middle + 0.5 * np.random.default_rng(3).standard_normal((40, 4))
+    model = RescorlaWagnerDual
+    trials = simulate(model, model.parameters.constrain(z), InstrumentalLearning(24), seed=3)
+    found = knownminds.fit(trials, "rescorla_wagner_dual", method="map", workers=1)
+    group = found["Parameters"].set_index("parameter")
+    truth = dict(zip(model.parameters.names, model.parameters.constrain(middle), strict=True))
+    for name, value in truth.items():
+        assert group.loc[name, "meaning"] == "group mean"
+        assert group.loc[name, "low"] < value < group.loc[name, "high"]
+        assert group.loc[f"sd({name})", "low"] < 0.5 < group.loc[f"sd({name})", "high"]
+    low, high = found["Subjects"]["alpha_negative"].quantile([0.25, 0.75])
+    assert truth["alpha_negative"] < low < high  # where estimates of single subjects lie
+
+
 def test_the_verb_counts_every_row_and_every_status(fitted):
     trials, result = fitted
     frame = trials.frame

@@ -5,6 +5,7 @@ import pytest
 from knownminds.agents import TwoStepHybrid, simulate
 from knownminds.environments import Trials, TwoStep
 from knownminds.inference import MEASURES
+from knownminds.inference.regression import coefficient
 
 BOTH = (MEASURES["model_basedness"], MEASURES["model_basedness_released"])
 
@@ -55,6 +56,24 @@ def test_somebody_who_always_stays_after_some_days_has_no_estimate():
     assert np.isnan(found.value)
     assert np.isnan(found.p_value)
     assert found.excluded["separation"] == 80
+
+
+def test_errors_go_by_subjects_who_differ_and_not_by_their_sessions():
+    theta = np.repeat(drawn(TwoStepHybrid, 8, 2), 5, axis=0)
+    frame = simulate(TwoStepHybrid, theta, TwoStep(20), 2).to_frame()
+    number = frame["subject"].astype(int)
+    several = frame.assign(subject=(number // 5).astype(str), session=(number % 5).astype(str))
+    trials = Trials.from_frame(several)
+    counts, stays, regressors = BOTH[0].design(trials)
+    given = {name: column[counts] for name, column in regressors.items()}
+    owner = trials.frame["subject"][counts].to_numpy()
+    expected = coefficient("interaction", stays[counts], given, clusters=owner)
+    found = BOTH[0].estimate(trials)
+    assert (found.value, found.low, found.p_value) == (
+        expected.value, expected.low, expected.p_value,
+    )  # fmt: skip
+    # Each session as a subject: errors without what subjects' differences add.
+    assert BOTH[0].estimate(Trials.from_frame(frame)).low != found.low
 
 
 @pytest.mark.long

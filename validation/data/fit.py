@@ -28,6 +28,8 @@ from knownminds.environments.record.folders import writable
 from knownminds.inference.fits.missing_answers import missing_answer_bounds
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.fits.point import maximum_likelihood
+from knownminds.inference.groups.formulas import GroupDesign
+from knownminds.inference.groups.marginal import MarginalFit, marginal
 from knownminds.inference.posteriors.crossed_levels import units_of
 from knownminds.inference.posteriors.posterior import Posterior, posterior
 from knownminds.validation.engine.arguments import one_of, resolve_model, selection_of, set_to
@@ -72,9 +74,10 @@ ABOUT = (
     "trustworthy estimate.",
 )
 ABOUT_POINTS = (
-    "Group values of point estimates are medians over subjects with distribution-free intervals. "
-    "Of map, estimates from few or uninformative trials lie near the prior, so do their medians: "
-    "take group values from --method hierarchical."
+    "Group values of map are those of the group's marginal likelihood: subjects are integrated "
+    "out, so that the prior of single estimates pulls nothing. Where that has no maximum, and of "
+    "mle, they are medians over subjects with distribution-free intervals; medians of map "
+    "estimates from few trials lie near the prior (take --method hierarchical)."
 )
 ABOUT_SUPPORT = (
     "What these rows support: simulated agents take the very rows of the data (where sessions end "
@@ -432,14 +435,31 @@ def _point_fit(task: Task) -> Estimates:
                 end[:, k] for end in intervals.interval(MASS)
             )
     usable = frame[frame["status"] != "failed"]
+    if question.method == "map" and len(usable) > 1 and point.names:
+        unknowns, part = task.unknowns, task.data.repeat(usable.index.to_numpy())
+        group = marginal(part, unknowns, GroupDesign.plain(unknowns.parameters, part.subjects))
+        if not group.message:
+            return Estimates(frame, _law_of(group), point.names, intervals)
     rows = []
     for name in point.names:
         values = usable[[name, f"{name}_low", f"{name}_high"]].to_numpy(dtype=float)
-        rows.append({"parameter": name, **_group_of(values)})
+        rows.append({"parameter": name, **_median_of(values)})
     return Estimates(frame, pd.DataFrame(rows), point.names, intervals)
 
 
-def _group_of(estimates: Array) -> dict[str, Any]:
+def _law_of(group: MarginalFit) -> pd.DataFrame:
+    """Return a group's means on the natural scale, and its spreads on the other."""
+    k, error = len(group.parameters), np.sqrt(np.diagonal(group.covariance))
+    half = scipy.stats.t.ppf(0.5 + MASS / 2, group.freedom) * error
+    ends = np.array([group.values, group.values - half, group.values + half])
+    means, spreads = group.parameters.constrain(ends[:, :k]), np.exp(ends[:, k : 2 * k])
+    names = [*group.parameters.names, *(f"sd({name})" for name in group.parameters.names)]
+    meanings = ["group mean"] * k + ["sd of subjects, unconstrained scale"] * k
+    columns = dict(zip(("estimate", "low", "high"), np.hstack([means, spreads]), strict=True))
+    return pd.DataFrame({"parameter": names, **columns, "meaning": meanings})
+
+
+def _median_of(estimates: Array) -> dict[str, Any]:
     """Return the median with its distribution-free 90% interval, from order statistics.
 
     Of estimates[n, 3] with the ends of their intervals; one subject has its interval.
