@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
@@ -17,6 +17,7 @@ from pyarrow import ArrowException
 from pyarrow.parquet import ParquetFile
 
 from knownminds.environments import ANSWERED, Outcome, Trials
+from knownminds.environments.conditions import AS_SET, SHARED_DESIGN
 from knownminds.environments.record.folders import writable, write_text
 from knownminds.environments.record.result import plain
 from knownminds.llm_adapters.configuration import Participant
@@ -24,13 +25,20 @@ from knownminds.llm_adapters.runs.ledger import Ledger, has_run
 from knownminds.llm_adapters.runs.prices import NANO
 from knownminds.llm_adapters.runs.runner import TRIALS, read_run
 from knownminds.validation.costs.wordings import SHIPPED
-from knownminds.validation.data.trials_of_runs import BY, put_together, with_columns
+from knownminds.validation.data.trials_of_runs import (
+    BY,
+    load,
+    named_runs,
+    put_together,
+    runs_in,
+    with_columns,
+)
 from knownminds.validation.engine.study import versions
 from knownminds.validation.pages.views import WHO
 
 from .known import live
 from .paper import CELL, KNOWN, VARIANT, About
-from .plan import Cell, Plan, read_plan
+from .plan import BASE, Cell, Plan, read_plan
 
 FILE = "benchmark.json"
 PLAN = "plan.toml"
@@ -41,6 +49,8 @@ _LEFT_OUT = ["raw_text", "prompt_hash", "note"]
 FINISHED, UNFINISHED, NOT_BEGUN = "finished", "unfinished", "not begun"
 UNREAD = "no readable answer"
 NO_TEMPERATURE = "none"
+LOGGED = "inspect:"  # precedes the name of a model in a log
+LOGS = (".eval", ".json")
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,69 +223,126 @@ def read_benchmark(folder: str | Path) -> Played:
     )
 
 
-def take_inspect_logs(
-    folder: Path, plan: Plan, logs: Sequence[str | Path], options: Mapping[str, Any]
-) -> list[str]:
-    """Take the trials of Inspect's logs into a benchmark, each into the cell it was made of.
+@dataclass(frozen=True, eq=False)
+class _Taken:
+    """Answers of one participant in a cell, from files.
 
-    Returns a line for each log. The model of a log is called as Inspect calls it.
+    Parameters
+    ----------
+    parts
+        By name of the file, its trials.
+    differs
+        What of the design is another than the plan's.
+    """
+
+    parts: dict[str, pd.DataFrame] = field(default_factory=dict)
+    differs: dict[str, None] = field(default_factory=dict)
+
+
+def take_answers(
+    folder: Path, plan: Plan, sources: Sequence[str | Path], options: Mapping[str, Any]
+) -> list[str]:
+    """Take answers that there are into a benchmark, each into the cell that it was asked in.
+
+    Sources are files of trials, folders of runs, and logs of Inspect's. A participant is a value
+    of the column `model`, else the file. A cell is that of the experiment and its conditions;
+    what else of the design differs is said. The model of a log is called as Inspect calls it.
+
+    Returns a line for each participant and cell.
 
     Raises
     ------
     ValueError
-        If a file is no log of such a task, of no cell of the plan, or of a cell that is there.
+        If a source cannot be read, or is of no cell of the plan or of a cell that was run.
     """
-    from knownminds.llm_adapters.runs.inspect_tasks import read_inspect_log
-
-    files = [file for path in map(Path, logs) for file in _logs_in(path)]
-    taken: dict[tuple[str, str], tuple[Path, Trials, Cell]] = {}
-    for file in files:
-        trials = read_inspect_log(file)
-        cell = _cell_of_trials(trials, plan, file)
-        model = f"inspect:{trials.frame['model'].iloc[0]}"
-        run = folder_of_cell(folder, model, cell)
-        if (model, cell.name) in taken or has_run(run):
+    taken: dict[tuple[str, Cell], _Taken] = {}
+    for name, trials, prefix in _sources(sources):
+        frame = trials.frame
+        if "environment" not in frame:
             raise ValueError(
-                f"A model has one log of each cell; {model} has several of {cell.name}, the last "
-                f"in {file.name}. Leave one."
+                f"Answers are those to an experiment; {name} names none. Import it, or add a "
+                "column 'environment'."
             )
-        taken[model, cell.name] = file, trials, cell
-    own = {model: [*Participant.read(model).sampling] for model, _ in taken}
-    begin(folder, plan, list(own), options, {}, own)
-    for (model, _), (_, trials, cell) in taken.items():
-        run = folder_of_cell(folder, model, cell)
-        with writable(run):
-            trials.save(run / TRIALS)
-    return [
-        f"{file.name}: {model} in {name}, {len(trials)} trials"
-        for (model, name), (file, trials, _) in taken.items()
-    ]
+        who = frame[BY] if BY in frame else pd.Series(np.nan, frame.index)
+        keys: list[Any] = [prefix + who.astype(object).where(who.notna(), name).astype(str)]
+        keys += [frame[column] for column in ("environment", *AS_SET) if column in frame]
+        for key, rows in frame.groupby(keys, sort=False, dropna=False):
+            model = str(key[0])
+            part = rows.reset_index(drop=True)
+            part.attrs = dict(frame.attrs)
+            cell, differs = _cell_of_trials(Trials(part), plan, name)
+            one = taken.setdefault((model, cell), _Taken())
+            if has_run(folder_of_cell(folder, model, cell)) or (prefix and one.parts):
+                raise ValueError(
+                    f"A participant has a run or a log of a cell, or files; {model} has several "
+                    f"of {cell.name}, the last in {name}. Leave one."
+                )
+            label = name if name not in one.parts else f"{name}+{len(one.parts)}"
+            part.attrs = {}
+            one.parts[label] = part
+            one.differs.update(dict.fromkeys(differs))
+    own = {m: [*Participant.read(m).sampling] if m.startswith(LOGGED) else [] for m, _ in taken}
+    reasons = {
+        (model, cell.key): f"other design: {', '.join(one.differs)}"
+        for (model, cell), one in taken.items()
+        if one.differs
+    }
+    begin(folder, plan, list(own), options, reasons, own)
+    lines = []
+    for (model, cell), one in taken.items():
+        with writable(folder_of_cell(folder, model, cell)) as run:
+            whole = put_together(one.parts)
+            Trials.from_frame(whole).save(run / TRIALS)
+        line = f"{', '.join(one.parts)}: {model} in {cell.name}, {len(whole)} trials"
+        lines.append(f"{line}; other design: {', '.join(one.differs)}" if one.differs else line)
+    return lines
 
 
-def _logs_in(path: Path) -> list[Path]:
-    if not path.is_dir():
-        return [path]
-    logs = sorted(file for file in path.rglob("*") if file.suffix in (".eval", ".json"))
-    if not logs:
-        raise ValueError(
-            f"A folder of logs of Inspect's holds .eval or .json files; {path} has none."
-        )
-    return logs
+def _sources(paths: Sequence[str | Path]) -> Iterator[tuple[str, Trials, str]]:
+    """Read the sources: what each is called, its trials, and what precedes its models' names."""
+    for path in map(Path, paths):
+        logs = [path] if path.suffix in LOGS else []
+        if path.is_dir() and not (path / TRIALS).is_file():
+            logs = sorted(file for file in path.rglob("*") if file.suffix == ".eval")
+            if not logs and not any((p / TRIALS).is_file() for p in path.iterdir()):
+                logs = sorted(path.glob("*.json"))
+        if logs:
+            from knownminds.llm_adapters.runs.inspect_tasks import read_inspect_log
+
+            for file in logs:
+                yield file.name, read_inspect_log(file), LOGGED
+        else:
+            for name, run in named_runs(runs_in([path])).items():
+                yield name, load(run), ""
 
 
-def _cell_of_trials(trials: Trials, plan: Plan, file: Path) -> Cell:
-    """Return the cell whose experiment and settings trials have."""
+def _cell_of_trials(trials: Trials, plan: Plan, name: str) -> tuple[Cell, list[str]]:
+    """Return the cell that trials are of, and the settings of their design that differ from it."""
+    frame = trials.frame
+    experiment = str(frame["environment"].iloc[0])
+    known = trials.settings.get(experiment, {})
+    recorded = {**known, **{
+        column: frame[column].iloc[0]
+        for column in AS_SET
+        if column in frame and pd.notna(frame[column].iloc[0])
+    }}  # fmt: skip
+    found: list[tuple[int, Cell, list[str]]] = []
     for cell in plan.cells:
-        recorded = trials.settings.get(cell.environment.name)
         expected = plain(cell.environment.settings)
-        if recorded is not None and all(
-            expected.get(name) == value for name, value in recorded.items()
-        ):
-            return cell
-    name = trials.frame["environment"].iloc[0]
+        other = [n for n, value in recorded.items() if n in expected and expected[n] != value]
+        if cell.environment.name == experiment and SHARED_DESIGN.isdisjoint(other):
+            differs = [f"{n} {recorded[n]}, not {expected[n]}" for n in other]
+            unsaid = sum(n not in recorded for n in AS_SET) * (cell.variant != BASE)
+            found.append((len(differs) + unsaid, cell, differs))
+    if found:
+        _, cell, differs = min(found, key=lambda one: one[0])
+        return cell, differs
+    how = {n: recorded[n] for n in SHARED_DESIGN if n in recorded}
+    conditions = ", ".join(f"{n}={value}" for n, value in sorted(how.items()))
     raise ValueError(
-        f"A log is of a cell of the plan; that of {name} in {file.name} has other settings than "
-        f"any. Cells: {', '.join(cell.name for cell in plan.cells)}."
+        f"Answers are of a cell of the plan; {name} has some of {experiment}"
+        f"{f' with {conditions}' if conditions else ''}, which is in none. "
+        f"Cells: {', '.join(cell.name for cell in plan.cells)}."
     )
 
 
@@ -313,9 +380,10 @@ def _cell_of(
     if not has_run(run):
         if not (run / TRIALS).is_file():
             return row, None
-        logged = _read(run / TRIALS)  # from a log of Inspect's
+        logged = _read(run / TRIALS)  # from files, which have all that there is, or a log
         ended = len(logged[["subject", "session"]].drop_duplicates())
-        return row | _counts(logged, ended, cell.sessions), logged
+        row["sessions"] = cell.sessions if model.startswith(LOGGED) else ended
+        return row | _counts(logged, ended, row["sessions"]), logged
     with Ledger.read(run) as ledger:
         account, price, sessions = ledger.account(), ledger.price, ledger.sessions
     frame: pd.DataFrame | None

@@ -2,7 +2,7 @@
 
 ``inspect eval knownminds/cogbench_two_step_step_back --model ...`` evaluates one with the plan that
 ships (``-T small=true`` a tenth of it, ``-T plan=mine.toml`` a plan of the user, as long as it
-has the cell); ``knownminds benchmark cogbench --inspect LOGS --out F`` makes the page of the logs.
+has the cell); ``knownminds benchmark cogbench --from LOGS --out F`` makes the page of the logs.
 """
 
 from __future__ import annotations

@@ -63,6 +63,15 @@ def _of_experiment(names: tuple[str, ...], environment: Environment) -> list[str
     ]
 
 
+def _read_as(rows: pd.DataFrame, planned: Environment) -> tuple[Environment, Trials]:
+    """Return trials of the planned design; of another one, which existing answers may have."""
+    try:
+        return planned, Trials.from_frame(rows, environment=planned)
+    except ValueError:
+        played = type(planned).as_played(rows)
+        return played, Trials.from_frame(rows, environment=played)
+
+
 def _of_cell(
     part: pd.DataFrame | None, environment: Environment, names: list[str]
 ) -> list[dict[str, Any]]:
@@ -70,7 +79,7 @@ def _of_cell(
     why = "not played"
     if part is not None:
         try:
-            record = Trials.from_frame(own_columns(part, environment), environment=environment)
+            environment, record = _read_as(own_columns(part, environment), environment)
             return measured(names, environment, record, np.full(len(record), "", dtype=object))
         except ValueError as error:
             why = str(error)

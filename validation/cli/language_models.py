@@ -200,14 +200,15 @@ class AskBenchmark(Calling):
         A CSV file of what is known of the models.
     people
         People: their trials, or a CSV file of values: metric, value.
-    inspect
-        Logs of Inspect's, or folders of them, to be taken in.
+    from_
+        Answers that there are: files of trials, folders of runs, logs of Inspect's. With --llm they
+        stand beside models that run now.
     out
         Folder of the benchmark.
     """
 
     command: ClassVar[str] = "benchmark"
-    rare: ClassVar[tuple[str, ...]] = ("images", "price", "features", "people", "inspect")
+    rare: ClassVar[tuple[str, ...]] = ("images", "price", "features", "people")
 
     name: str = option(argument=True, kw_only=False)
     llm: Sequence[str] = ()
@@ -220,7 +221,7 @@ class AskBenchmark(Calling):
     price: Sequence[str] = ()
     features: Path | None = None
     people: Path | None = None
-    inspect: Sequence[Path] = ()
+    from_: Sequence[Path] = ()
     dry_run: bool = False
     out: Path | None = None
 
@@ -612,8 +613,9 @@ def _benchmark(question: AskBenchmark, as_json: bool) -> None:
     how = {name: getattr(question, name) for name in ("small", "seed", "paraphrases")}
     plan = read_plan(question.name, question.plan, **how)
     reach = {name: getattr(question, name) for name in ("base_url", "key_variable", "timeout")}
-    if question.inspect:
+    if question.from_ and not question.dry_run:
         _take_in(question, plan)
+    if question.from_ and not question.llm:
         return
     players = players_of(plan, question.llm, prices=question.price, images=question.images, **reach)
     blocked = blocked_of(plan, players)
@@ -661,15 +663,16 @@ def _options(question: AskBenchmark) -> dict[str, Any]:
 
 
 def _take_in(question: AskBenchmark, plan: Plan) -> None:
-    """Take logs of Inspect's into the folder, and draw the page."""
-    from knownminds.validation.benchmarks.benchmark import take_inspect_logs
+    """Take answers that there are into the folder; draw the page if nothing runs now."""
+    from knownminds.validation.benchmarks.benchmark import take_answers
     from knownminds.validation.benchmarks.page import read_result
 
     out = question.out or Path(f"{question.name}-benchmark")
     check_own_folder("benchmark.json", out)
-    for line in take_inspect_logs(out, plan, question.inspect, _options(question)):
+    for line in take_answers(out, plan, question.from_, _options(question)):
         note(line)
-    leave(read_result(out), out, False)
+    if not question.llm:
+        leave(read_result(out), out, False)
 
 
 def _budget(question: AskBudget, as_json: bool) -> None:
