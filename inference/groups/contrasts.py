@@ -14,6 +14,7 @@ from knownminds.environments.later import pandas as pd
 from knownminds.inference.posteriors.sampling import stacked
 
 if TYPE_CHECKING:
+    from knownminds.inference.groups.formulas import GroupDesign
     from knownminds.inference.posteriors.group_model import HierarchicalFit
 
 MASS = 0.9
@@ -132,9 +133,9 @@ def drawn_contrasts(fit: HierarchicalFit) -> Iterator[tuple[dict[str, str], Arra
             held: list[dict[str, Any]] = [{}]
             held += [{other: level} for other in others for level in levels[other]]
             for at in held:
-                where = ", ".join(f"{name}={_written(value)}" for name, value in at.items())
+                where = ", ".join(f"{name}={_written(design, name, at[name])}" for name in at)
                 for low, high in pairs:
-                    ends = _written(high), _written(low)
+                    ends = _written(design, column, high), _written(design, column, low)
                     about = {
                         "contrast": f"{term.parameter}: {column} {ends[0]} - {ends[1]}"
                         + (f" at {where}" if where else ""),
@@ -180,5 +181,8 @@ def _compared(values: pd.Series[Any], levels: list[Any] | None) -> list[tuple[An
     return list(combinations(levels, 2))
 
 
-def _written(value: Any) -> str:
+def _written(design: GroupDesign, column: str, value: Any) -> str:
+    """Write a value as it stands in the data: numbers of a design are less their mean."""
+    if column in design.centre:
+        value = float(value) + design.centre[column]
     return f"{value:.4g}" if isinstance(value, float) else str(value)

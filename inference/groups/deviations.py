@@ -29,6 +29,7 @@ class Deviations:
     subject : the subject of each row, [M]
     weight : the weight of a deviation in a row, [M, Q]
     block : deviations with the same number are correlated, [Q]; -1 for one that is alone
+    unit : how far the values spread with which a deviation enters, [Q]: 1 but for numbers
     """
 
     names: tuple[str, ...]
@@ -36,6 +37,12 @@ class Deviations:
     subject: NDArray[np.int64]
     weight: Array
     block: NDArray[np.int64]
+    unit: Array
+
+    def prior_scale(self, parameters: Parameters) -> Array:
+        """Return the scales of the half-normal priors of spreads, per raw unit, [Q]."""
+        scale = np.array([parameter.group_sd for parameter in parameters])[self.moved]
+        return np.asarray(scale / self.unit)
 
     @classmethod
     def plain(cls, parameters: Parameters, n_subjects: int, correlated: bool) -> Deviations:
@@ -47,6 +54,7 @@ class Deviations:
             np.arange(n_subjects),
             np.ones((n_subjects, k)),
             np.full(k, 0 if correlated else ALONE),
+            np.ones(k),
         )
 
     @cached_property

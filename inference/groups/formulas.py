@@ -6,7 +6,7 @@ parentheses move the group's mean. Terms inside them have a deviation for each s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
@@ -23,6 +23,7 @@ from knownminds.inference.posteriors.crossed_levels import BETWEEN
 from .deviations import ALONE, Deviations
 
 ANSWERS = ("action", "response", "reward", "outcome")  # these cannot move a parameter
+MOST_CODES = 6  # different whole numbers of a column that may be names of groups
 OWN = "subject"  # may stand behind the bar, besides the columns of a unit
 
 
@@ -35,11 +36,22 @@ class Regressors:
     names : "parameter ~ regressor" for each of E weights
     parameter : position of the parameter that each weight moves, [E]
     by_subject : the regressors' values, [M, E]; a subject with several rows has them in each row
+    spread : how far each regressor spreads, [E]: 1 of a category, the standard deviation of numbers
     """
 
     names: tuple[str, ...]
     parameter: NDArray[np.int64]
     by_subject: Array
+    spread: Array
+
+    def prior_sd(self, parameters: Parameters) -> Array:
+        """Return the standard deviations of the weights' priors, per raw unit, [E].
+
+        A regressor's spread moves a parameter as far as the parameter's prior spreads, so that no
+        unit in which a column is written changes a verdict.
+        """
+        sd: Array = parameters.sd[self.parameter] / self.spread
+        return sd
 
 
 @dataclass(frozen=True)
@@ -73,9 +85,11 @@ class GroupDesign:
     subjects : names of the N subjects
     rows : names of the M rows, "p1 | on"; those of the subjects if each has one row
     of_trial : name of the row that each trial belongs to, by the trials' index
-    frame : a row for each row of parameters with the columns that formulas read, [M]
+    frame : a row for each row of parameters with the columns that formulas read, [M]; numbers are
+        less their mean
     regressors : weights on group means
     deviations : the deviations of each subject
+    centre : the means of columns of numbers, by name, at which the group's means stand
     """
 
     terms: tuple[Term, ...]
@@ -86,6 +100,7 @@ class GroupDesign:
     frame: pd.DataFrame = field(repr=False)
     regressors: Regressors = field(repr=False)
     deviations: Deviations = field(repr=False)
+    centre: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def plain(
@@ -93,7 +108,7 @@ class GroupDesign:
     ) -> GroupDesign:
         """Return the design without formulas: each subject has one row, and deviates in it."""
         names = tuple(subjects)
-        nothing = Regressors((), np.zeros(0, dtype=np.int64), np.zeros((len(names), 0)))
+        nothing = _no_regressors(len(names))
         deviations = Deviations.plain(parameters, len(names), correlated)
         of_trial, frame = pd.Series(dtype=str), pd.DataFrame(index=list(names))
         return cls((), (), names, names, of_trial, frame, nothing, deviations)
@@ -150,6 +165,8 @@ class GroupDesign:
         first = ~of_trial.duplicated()
         read = list(dict.fromkeys(c for term in terms for c in term.columns))
         frame = frame.loc[first, read].set_axis(of_trial[first].to_numpy(), axis=0)
+        centre = _centres(terms, frame)
+        frame = frame.assign(**{column: frame[column] - mean for column, mean in centre.items()})
         owner, names = pd.factorize(subject[first])
         regressors = _regressors(terms, frame, parameters)
         slopes = [_slopes(term, frame, owner) for term in terms]
@@ -165,6 +182,7 @@ class GroupDesign:
             frame,
             regressors,
             deviations,
+            centre,
         )
 
     def only(self, subjects: NDArray[np.int64]) -> GroupDesign:
@@ -182,6 +200,32 @@ class GroupDesign:
             deviations=replace(
                 self.deviations, subject=numbers, weight=self.deviations.weight[rows]
             ),
+        )
+
+    @property
+    def reference(self) -> str:
+        """Say at what the group's means stand: "age = 43.2, drug = off"; empty without formulas."""
+        at = []
+        for column in map(str, self.frame):
+            values = self.frame[column]
+            levels = any(f"C({column}" in term.fixed for term in self.terms)
+            if column in self.centre:
+                at.append(f"{column} = {self.centre[column]:.4g}")
+            elif levels or values.isin([0, 1]).all() or not pd.api.types.is_numeric_dtype(values):
+                at.append(f"{column} = {values.min()}")
+            else:
+                at.append(f"the mean of what is made of {column}")
+        return ", ".join(at)
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """Name the columns of few whole numbers that are taken for numbers and may be codes."""
+        values = {column: self.frame[column] + mean for column, mean in self.centre.items()}
+        return tuple(
+            column
+            for column, numbers in values.items()
+            if 2 < numbers.nunique() <= MOST_CODES
+            and np.allclose(numbers % 1 * (1 - numbers % 1), 0)
         )
 
     def between(self, column: str) -> bool:
@@ -358,11 +402,13 @@ def _regressors(terms: Sequence[Term], frame: pd.DataFrame, parameters: Paramete
                     f"A regressor must differ between subjects; {column!r} in {term.text!r} is "
                     f"{values[0]:g} for all. Its weight could not be distinguished from the mean."
                 )
+            if ":" not in column and not np.isin(values, (0.0, 1.0)).all():
+                values = values - values.mean()
             names.append(f"{term.parameter} ~ {column}")
             positions.append(parameters.index(term.parameter))
             columns.append(values)
     if not names:
-        return Regressors((), np.zeros(0, dtype=np.int64), np.zeros((len(frame), 0)))
+        return _no_regressors(len(frame))
     full = np.column_stack([np.ones(len(frame)), *columns])
     for k in set(positions):
         of_parameter = full[:, [0, *(j + 1 for j, p in enumerate(positions) if p == k)]]
@@ -371,7 +417,37 @@ def _regressors(terms: Sequence[Term], frame: pd.DataFrame, parameters: Paramete
                 f"The regressors of {parameters.names[k]} depend on each other, so their "
                 "weights cannot be separated. Drop one."
             )
-    return Regressors(tuple(names), np.array(positions), np.column_stack(columns))
+    spread = np.array([_spread(values) for values in columns])
+    return Regressors(tuple(names), np.array(positions), np.column_stack(columns), spread)
+
+
+def _spread(values: Array) -> float:
+    """Return the distance of two values, or the standard deviation of more."""
+    return float(np.ptp(values) if len(np.unique(values)) == 2 else values.std())
+
+
+def _no_regressors(rows: int) -> Regressors:
+    return Regressors((), np.zeros(0, dtype=np.int64), np.zeros((rows, 0)), np.zeros(0))
+
+
+def _centres(terms: Sequence[Term], frame: pd.DataFrame) -> dict[str, float]:
+    """Return the means of columns of numbers, but for codes 0 and 1 and what a function is of."""
+    factors = {
+        factor.expr
+        for term in terms
+        for part in (term.fixed, term.own or "1")
+        for one in formulaic.Formula(part)
+        for factor in one.factors
+    }
+    inside = {c for f in factors if f not in frame for c in _columns_of(f, f)}
+    return {
+        column: round(float(frame[column].mean()), 12)
+        for column in map(str, frame)
+        if pd.api.types.is_numeric_dtype(frame[column])
+        and not pd.api.types.is_bool_dtype(frame[column])
+        and column not in inside
+        and not frame[column].isin([0, 1]).all()
+    }
 
 
 def _slopes(term: Term, frame: pd.DataFrame, owner: NDArray[np.int64]) -> dict[str, Array]:
@@ -416,4 +492,5 @@ def _deviations(
         np.asarray(owner, dtype=np.int64),
         np.column_stack(weights),
         np.array(block, dtype=np.int64),
+        np.array([1.0 if q < k else _spread(values) for q, values in enumerate(weights)]),
     )

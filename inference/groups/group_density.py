@@ -87,7 +87,7 @@ class GroupDensity:
         )
         none = np.zeros(0, dtype=np.int64)
         group_sd = np.array([p.group_sd for p in parameters])
-        spread = group_sd[deviations.moved]
+        spread = deviations.prior_scale(parameters)
         information, score, onto = deviations.gathered(chosen.information, chosen.score, spread)
         group = Group(
             mean=parameters.mean,
@@ -106,7 +106,7 @@ class GroupDensity:
             score=score,
             effect=regressors.parameter,
             design=regressors.by_subject,
-            effect_sd=parameters.sd[regressors.parameter],
+            effect_sd=regressors.prior_sd(parameters),
             level=np.zeros((n_rows, 0), dtype=np.int64) if levels is None else levels.of_subject,
             count=none if levels is None else levels.count,
             factor=none if levels is None else levels.of_contrast,
@@ -201,7 +201,7 @@ class GroupDensity:
             elif name == "signed_level_sd":
                 point[position] = levels * (1.0 + point[position])
             elif name == "effect":
-                point[position] *= error * self.spread[self.group.effect]
+                point[position] *= error * self.group.effect_sd
             elif name == "turn":
                 point[position] *= error
             if name.startswith("signed"):

@@ -35,7 +35,7 @@ def group_graph(
     """
     parameters = unknowns.parameters
     deviations, regressors = design.deviations, design.regressors
-    spread = np.array([p.group_sd for p in parameters])[deviations.moved]
+    spread = deviations.prior_scale(parameters)
     gathered = deviations.gathered(coordinates.information, coordinates.score, spread)
     with pm.Model(coords=_coords(data, parameters, design, levels)) as model:
         if levels is None:
@@ -44,7 +44,7 @@ def group_graph(
             expected = _with_levels(levels, parameters, coordinates)
         expected += np.zeros((len(data), len(parameters)))
         if regressors.names:
-            prior = parameters.sd[regressors.parameter]
+            prior = regressors.prior_sd(parameters)
             effect = pm.Normal("effect", 0.0, prior, dims="term")
             onto = np.eye(len(parameters))[regressors.parameter]
             expected += pt.dot(regressors.by_subject * effect, onto)

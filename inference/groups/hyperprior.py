@@ -40,13 +40,13 @@ class HyperpriorDraws(NamedTuple):
     ) -> HyperpriorDraws:
         """Draw `size` groups."""
         deviations, regressors = design.deviations, design.regressors
-        scale = np.array([parameter.group_sd for parameter in parameters])[deviations.moved]
+        scale = deviations.prior_scale(parameters)
         mean = rng.normal(parameters.mean, parameters.sd, (size, len(parameters)))
         spread = np.abs(rng.normal(0.0, scale, (size, len(scale))))
         expected, effect = mean[:, None], np.zeros((size, 0))
         if regressors.names:
             moved = regressors.parameter
-            effect = rng.normal(0.0, parameters.sd[moved], (size, len(moved)))
+            effect = rng.normal(0.0, regressors.prior_sd(parameters), (size, len(moved)))
             weighted = effect[:, None] * regressors.by_subject
             expected = expected + weighted @ np.eye(len(parameters))[moved]
         exponents = deviations.exponents

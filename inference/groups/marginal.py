@@ -85,12 +85,13 @@ class MarginalFit(Result):
         """
         rows = len(self.design.rows)
         share = np.full(rows, 1.0 / rows) if share is None else share
-        steps = STEP * np.eye(len(self.values))
+        units = _units(self.design, len(self.values))
+        steps = STEP * np.diag(units)
         above, below = (
             np.array([self._mean_at(self.values + sign * step, contrast, share) for step in steps])
             for sign in (1.0, -1.0)
         )
-        slope = (above - below) / (2 * STEP)
+        slope = (above - below) / (2 * STEP * units)
         error = float(np.sqrt(slope @ self.covariance @ slope))
         return self._mean_at(self.values, contrast, share), error
 
@@ -139,7 +140,8 @@ def marginal(data: ModelData, unknowns: Unknowns, design: GroupDesign) -> Margin
         message = f"{points} points of a subject are worth {worth:.1f}"
         if number < LEAST_ROUNDS or not worth >= LEAST_EFFECTIVE:
             continue
-        covariance = inverted(weighted.information(values)[None])[0]
+        units = _units(design, len(values))
+        covariance = inverted(weighted.information(values, units)[None])[0] * np.outer(units, units)
         message = "the marginal likelihood has no maximum"
         if inside and np.isfinite(covariance).all():
             message = ""
@@ -157,6 +159,13 @@ def _parts(values: Array, design: GroupDesign) -> tuple[Array, Array, Array]:
     c = k + len(design.regressors.names)
     root = np.exp(values[c : c + q])[:, None] * deviations.roots(values[None, c + q :])[0]
     return values[:k], values[k:c], root
+
+
+def _units(design: GroupDesign, length: int) -> Array:
+    """Return in what units a law's values are of the size of 1: weights go by their columns."""
+    units, first = np.ones(length), design.deviations.n_parameters
+    units[first : first + len(design.regressors.names)] /= design.regressors.spread
+    return units
 
 
 def _own_of(design: GroupDesign, z: Array) -> Array:
@@ -180,7 +189,8 @@ def _expected(design: GroupDesign) -> Array:
     for e, (name, moved) in enumerate(zip(regressors.names, regressors.parameter, strict=True)):
         rows = regressors.by_subject[:, e, None] * np.eye(k)[moved]
         matrix[..., k + e] = _own_of(design, rows)
-        if not np.allclose(deviations.enter(matrix[..., k + e]), rows):
+        left = deviations.enter(matrix[..., k + e]) - rows
+        if not np.allclose(left / regressors.spread[e], 0.0):
             raise ValueError(
                 "The marginal estimator is of what subjects deviate in; they do not deviate in "
                 f"{name}, which changes within them. Write (column | subject), or take --method "
@@ -233,8 +243,7 @@ class _Group:
     @property
     def scale(self) -> Array:
         """Scales of the half-normal priors of spreads, [Q]."""
-        scale = np.array([parameter.group_sd for parameter in self.unknowns.parameters])
-        return scale[self.design.deviations.moved]
+        return self.design.deviations.prior_scale(self.unknowns.parameters)
 
     def modes(self, values: Array, start: Array) -> tuple[Array, Array]:
         """Return the mode [N, Q] of what each subject has under a group, and the curvature."""
@@ -326,7 +335,7 @@ class _Weighted:
         above, below = np.split(ends @ np.swapaxes(ends, 1, 2), 2)
         of_turn = np.einsum("pij,ij->p", above - below, about) / 2e-5
         # Priors of means and weights, of spreads (half-normal, by their logarithm), of turns.
-        sd = WEAK * np.append(parameters.sd, parameters.sd[moved])
+        sd = WEAK * np.append(parameters.sd, design.regressors.prior_sd(parameters))
         standard = (values[:c] - np.append(parameters.mean, np.zeros(len(moved)))) / sd
         relative, exponents = spread / self.group.scale, deviations.exponents
         total = each.sum() - 0.5 * (standard @ standard)
@@ -343,22 +352,24 @@ class _Weighted:
         """
         design, c = self.group.design, self.group.expected.shape[2]
         spread = np.exp(start[c : c + design.deviations.n_parameters])
-        reach = np.concatenate(
-            [spread, spread[design.regressors.parameter], np.ones(len(start) - c)]
-        )
-        ends = start - FARTHEST * reach, start + FARTHEST * reach
-        found = scipy.optimize.minimize(
-            self.objective, start, jac=True, method="L-BFGS-B", bounds=np.stack(ends, axis=1),
-            options={"ftol": 1e-13, "gtol": 1e-7},
-        )  # fmt: skip
-        values = np.asarray(found.x)
-        return values, bool((np.abs(values - start) < FARTHEST * reach * (1 - 1e-6)).all())
+        reach = _units(design, len(start))
+        reach[:c] *= np.append(spread, spread[design.regressors.parameter])
 
-    def information(self, values: Array) -> Array:
-        """Return the observed information of a group, by differences of the gradient."""
-        steps = STEP * np.eye(len(values))
+        def shifted(step: Array) -> tuple[float, Array]:
+            value, slope = self.objective(start + reach * step)
+            return value, reach * slope
+
+        found = scipy.optimize.minimize(
+            shifted, np.zeros(len(start)), jac=True, method="L-BFGS-B",
+            bounds=[(-FARTHEST, FARTHEST)] * len(start), options={"ftol": 1e-13, "gtol": 1e-7},
+        )  # fmt: skip
+        return start + reach * found.x, bool((np.abs(found.x) < FARTHEST * (1 - 1e-6)).all())
+
+    def information(self, values: Array, units: Array) -> Array:
+        """Return the observed information of a group's values in these units."""
+        steps = STEP * np.diag(units)
         ends = [(self.objective(values + s)[1], self.objective(values - s)[1]) for s in steps]
-        curvature = np.array([above - below for above, below in ends]) / (2 * STEP)
+        curvature = np.array([above - below for above, below in ends]) * units / (2 * STEP)
         return 0.5 * (curvature + curvature.T)
 
     def worth(self, values: Array) -> tuple[Array, Array]:

@@ -223,8 +223,10 @@ class HierarchicalFit(Result):
         spread of either sign gives the same group, so that the density is smooth and even there.
         """
         draws = group_terms(self.posterior, ())[term].ravel()
-        name = term.removeprefix("sd(").removesuffix(")").partition(" | ")[0].partition(" ~ ")[0]
-        prior = scipy.stats.norm.pdf(0.0, scale=self.parameters[name].group_sd)
+        name = term.removeprefix("sd(").removesuffix(")").partition(" | ")[0]
+        deviations = self.design.deviations
+        scale = deviations.prior_scale(self.parameters)[deviations.names.index(name)]
+        prior = scipy.stats.norm.pdf(0.0, scale=scale)
         after = float(scipy.stats.gaussian_kde(np.concatenate([draws, -draws]))(0.0)[0])
         return float(prior / max(after, np.finfo(float).tiny))
 

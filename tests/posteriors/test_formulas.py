@@ -10,6 +10,7 @@ from knownminds.environments import InstrumentalLearning, Trials
 from knownminds.inference import ModelData, Unknowns, hierarchical
 from knownminds.inference.groups.contrasts import contrasts_of, drawn_contrasts, negligible
 from knownminds.inference.groups.formulas import GroupDesign
+from knownminds.inference.groups.marginal import marginal
 from knownminds.inference.posteriors.comparison import marginal_log_likelihood
 
 MEAN = np.array([-0.6, 1.1, 0.2])
@@ -76,6 +77,48 @@ def test_a_formula_makes_rows_regressors_and_deviations():
     assert (alike.names, len(alike.pairs)) == (("alpha", "beta", "kappa"), 0)
     data = ModelData.read(RescorlaWagner, trials, rows=made.of_trial)
     assert data.subjects == made.rows
+
+
+def with_ages(trials):
+    """Ages of the same people in four units and origins, and codes of three groups."""
+    frame = trials.frame
+    age = 20.0 + 3 * frame["subject"].astype(int)
+    other = {"years": age, "since": age - 40, "born": 2026 - age, "seconds": 3e7 * age}
+    return Trials.from_frame(frame.assign(**other, code=frame["subject"].astype(int) % 3 + 1))
+
+
+@pytest.mark.parametrize("formula", ["alpha ~ {}", "alpha ~ {} * drug + (drug | subject)"])
+def test_no_unit_and_no_origin_of_a_column_changes_what_is_found(formula):
+    trials = with_ages(study(8, 12)[0])
+    made = {c: design_of(formula.format(c), trials) for c in ("years", "since", "born", "seconds")}
+    unknowns = Unknowns.of(RescorlaWagner)
+    found = {}
+    for name, design in made.items():
+        rows = design.of_trial if design.within else None
+        data = ModelData.read(RescorlaWagner, trials, rows=rows)
+        found[name] = marginal(data, unknowns, design)
+    first, per = found["years"].values, {"since": 1.0, "born": -1.0, "seconds": 1 / 3e7}
+    for name, factor in per.items():
+        expected = first.copy()
+        for e, term in enumerate(made["years"].regressors.names):
+            expected[3 + e] *= factor if "years" in term else 1.0
+        assert found[name].values == pytest.approx(expected, abs=1e-5, rel=1e-4), name
+        design, same = made[name].regressors, made["years"].regressors
+        # In units of their priors weights are the same for the sampler as well.
+        ours, theirs = (r.by_subject * r.prior_sd(unknowns.parameters) for r in (design, same))
+        np.testing.assert_allclose(np.abs(ours), np.abs(theirs), atol=1e-12)
+    assert made["born"].reference.startswith("born = ")
+    middle = made["years"].frame["years"]
+    assert abs(middle.mean()) < 1e-9
+
+
+def test_codes_that_are_taken_for_numbers_are_named():
+    trials = with_ages(study(8, 12)[0])
+    assert design_of("alpha ~ code", trials).codes == ("code",)
+    assert design_of("alpha ~ years", trials).codes == ()
+    by_level = design_of("alpha ~ C(code)", trials)
+    assert by_level.codes == ()
+    assert by_level.reference == "code = 1"
 
 
 @pytest.mark.parametrize(

@@ -133,11 +133,11 @@ def group_fit(
         tell=question.tell,
     )
     subjects = fitted.to_frame(MASS).assign(message="; ".join(fitted.reasons))
-    values = _values(fitted, bool(question.formula))
+    values = _values(fitted)
     return subjects, values, fitted.names, fitted, _more(fitted, question.rope)
 
 
-def _values(fitted: HierarchicalFit, formula: bool) -> pd.DataFrame:
+def _values(fitted: HierarchicalFit) -> pd.DataFrame:
     """Return group means on the natural scale, and what else was estimated on the other."""
     rows = []
     for term, row in fitted.group.iterrows():
@@ -146,9 +146,10 @@ def _values(fitted: HierarchicalFit, formula: bool) -> pd.DataFrame:
         keys = ("mean", "low", "high")
         if name in fitted.names:
             keys = ("natural", "natural_low", "natural_high")
-            meaning = "group mean" + (" at reference level" if formula else "")
+            at = fitted.design.reference
+            meaning = "group mean" + (f" at {at}" if at else "")
         elif name in fitted.effects:
-            meaning = "regression weight, unconstrained scale"
+            meaning = "regression weight per unit of the column, unconstrained scale"
         elif name.startswith("cor("):
             meaning = "correlation, unconstrained scale"
         else:
@@ -180,6 +181,11 @@ def _more(fitted: HierarchicalFit, rope: Mapping[str, float] | None) -> Result:
     notes += [] if converged else [ABOUT_TRIED]
     notes += [ABOUT_CONTRASTS] if len(table) else []
     notes += [ABOUT_ROWS] if fitted.design.within else []
+    notes += [
+        f"{column!r} is taken for a number, as it holds whole ones. If these are names of groups, "
+        f"write C({column}), which gives each a value."
+        for column in fitted.design.codes
+    ]
     notes += [ABOUT_CROSSED] if fitted.levels is not None else []
     figures = {DIFFERENCES: Drawing(table, draw_contrasts)} if len(table) else {}
     sampling = fitted.convergence.table.rename_axis("term").reset_index()

@@ -142,7 +142,7 @@ def draw_group(
     partial = 2.0 * rng.beta(exponents, exponents) - 1.0 if len(exponents) else np.zeros(0)
     turn = np.arctanh(partial)[None]
     q = len(deviations.names)
-    prior = np.array([parameters[parameters.names[m]].group_sd for m in deviations.moved])
+    prior = deviations.prior_scale(parameters)
     sds = np.append(spread, prior[k:] * np.abs(rng.standard_normal(q - k)))
     terms = {f"sd({name})": float(sd) for name, sd in zip(deviations.slopes, sds[k:], strict=True)}
     correlation = deviations.correlations(turn, np.ones((1, q)))[0]
@@ -153,7 +153,7 @@ def draw_group(
     expected = np.tile(mean, (len(deviations.subject), 1))
     if design is not None and design.regressors is not None:
         moved = design.regressors.parameter
-        effect = parameters.sd[moved] * rng.standard_normal(len(moved))
+        effect = design.regressors.prior_sd(parameters) * rng.standard_normal(len(moved))
         expected += (design.regressors.by_subject * effect) @ np.eye(k)[moved]
         terms |= dict(zip(design.regressors.names, effect.tolist(), strict=True))
     # Last, subject after subject: more subjects begin with the same ones.
