@@ -248,21 +248,30 @@ def kappa_of(repeats, n):
 
 
 def shares(first, second, n_trials, n_sessions, seed=0, sets=20_000):
-    """How often Welch's test of two minds' sessions rejects, by binomial counts of repeats."""
+    """How often the test of two minds' sessions rejects, by binomial counts of repeats.
+
+    Each mind is fitted to all its sessions; its error is the jackknife's over sessions.
+    """
     rng = np.random.default_rng(seed)
-    known = np.array([kappa_of(r, n_trials) for r in range(n_trials + 1)])
-    drawn = [known[rng.binomial(n_trials, expit(k), (sets, n_sessions))] for k in (first, second)]
-    estimate = drawn[1].mean(axis=1) - drawn[0].mean(axis=1)
-    each = [one.var(axis=1, ddof=1) / n_sessions for one in drawn]
-    error = np.sqrt(each[0] + each[1])
+    chances = [n_trials * n_sessions, n_trials * (n_sessions - 1)]
+    of_all, of_rest = (np.array([kappa_of(r, n) for r in range(n + 1)]) for n in chances)
+    found = []
+    for k in (first, second):
+        count = rng.binomial(n_trials, expit(k), (sets, n_sessions))
+        total = count.sum(axis=1)
+        without = of_rest[total[:, None] - count]
+        variance = (n_sessions - 1) ** 2 / n_sessions * without.var(axis=1, ddof=1)
+        found.append((of_all[total], variance))
+    (one, v), (other, w) = found
+    estimate, error = other - one, np.sqrt(v + w)
     with np.errstate(invalid="ignore", divide="ignore"):
-        freedom = (n_sessions - 1) * error**4 / (each[0] ** 2 + each[1] ** 2)
+        freedom = (n_sessions - 1) * error**4 / (v**2 + w**2)
     half = t.ppf(0.975, np.nan_to_num(freedom, nan=1.0)) * error
     return (np.abs(estimate) > half) & (error > 0), estimate, 2 * half
 
 
 @pytest.mark.parametrize("effect", [0.0, 0.8])
-def test_power_is_that_of_welchs_test_of_binomial_counts(effect):
+def test_power_is_that_of_two_fits_to_binomial_counts(effect):
     """Two minds who repeat themselves, 8 sessions of 24 trials each: 20 chances to repeat."""
     replicates = 600
     result = knownminds.power(

@@ -56,7 +56,7 @@ def test_how_many_are_played_at_once_changes_nothing(monkeypatch):
     pd.testing.assert_frame_equal(whole.frame, parts.frame)
 
 
-@pytest.mark.parametrize("codes", [[2, 0, 1, 0], [10**12, 5, 10**12, -3]])
+@pytest.mark.parametrize("codes", [[2, 0, 1, 0], [10**12, 5, 10**12, 3]])
 def test_sequences_keep_the_order_of_their_trials(codes):
     column = np.tile(codes, 3)
     subject = np.repeat([0, 1], 6)

@@ -151,7 +151,7 @@ RANGES: dict[str, Ranges] = {
         "uninformative": Among(([0.4, 0.5, 0.5, 0.6], [0.5], [0.2, 0.8], [0.1, 0.4, 0.6, 0.9])),
     },
     "temporal_discounting": {
-        "design": None,
+        "design": Among(("adaptive", "grid")),  # pairs are a list of the user's own
         "shares": Searched(
             (Span(0.02, 0.5, 0.02), Span(0.6, 0.98, 0.02), Span(2, 12)),
             lambda low, high, n: [round(low + k * (high - low) / (n - 1), 4) for k in range(n)],
