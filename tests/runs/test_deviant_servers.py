@@ -89,6 +89,8 @@ def words_of(request):
         ("openai", {"received": None, "total": 20}, Usage(9, 11)),
         ("openai", {"sent": None, "received": 4, "total": 20}, Usage(16, 4)),
         ("google", {"received": None, "total": 20}, Usage(9, 11, 0, 0)),
+        # Where neither part is said, all of the total counts as received.
+        ("openai", {"sent": None, "received": None, "total": 911}, Usage(None, 911)),
     ],
 )
 def test_where_parts_and_total_disagree_the_dearer_counts(wire, counts, usage):
