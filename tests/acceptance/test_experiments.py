@@ -376,6 +376,15 @@ def test_an_experiment_for_numbers_alone_needs_no_words_and_says_so():
         check_environment(HalfWordless())
 
 
+def test_an_experiment_for_numbers_alone_is_shown_without_a_prompt(monkeypatch, knownminds):
+    for name in ("summary", "source"):
+        monkeypatch.setattr(Wordless, name, "ours", raising=False)
+    monkeypatch.setitem(ENVIRONMENTS, "wordless", Wordless)
+    code, shown = knownminds("show", "wordless")[:2]
+    assert code == 0
+    assert "first prompt" not in shown
+
+
 # Sessions
 
 

@@ -119,8 +119,9 @@ def described(name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         kind, member = "environment", make(name)
         more = {"settings": member.settings, "trials": member.n_trials}
         more |= {"actions": member.n_actions, "stimulus": list(member.fields.stimulus)}
-        first = Session(member, member.draw(session_stream(0, 0, 0))).render()
-        more |= {"first_prompt": prompt_text(first)}
+        if member.has_words():
+            first = Session(member, member.draw(session_stream(0, 0, 0))).render()
+            more |= {"first_prompt": prompt_text(first)}
         called = {s.called or n: s for n, s in member.setting_table.items()}
         rows = [
             {"setting": k, "default": json.dumps(member.settings[k]), "may be": str(s.rule),
