@@ -139,7 +139,7 @@ def test_what_ends_at_its_time_has_not_converged_and_an_interrupt_leaves_no_fit(
 ):
     endless = {"chains": 2, "draws": 100_000, "tune": 20, "cores": 2}
     with pytest.raises(ValueError, match="Give it more time"):
-        hierarchical(RescorlaWagner, trials, seconds=0.0, **endless)
+        hierarchical(RescorlaWagner, trials, seconds=0.0, **endless | {"tune": 100_000})
     fit = hierarchical(RescorlaWagner, trials, seconds=1.5, **endless)
     assert fit.verdict == "not converged"
     draws = fit.posterior.sizes["draw"]
