@@ -29,7 +29,7 @@ from .symbols import (
 from .tracing import Answer, Definition, Passage, Shapes, State, Trial, entries
 
 if TYPE_CHECKING:
-    from .model import Model
+    from knownminds.agents.model import Model
 
 
 def _shares(answer: Answer) -> Any:

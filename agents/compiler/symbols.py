@@ -206,16 +206,27 @@ def is_number(x: object) -> bool:
 
 
 _nodes: dict[tuple[Any, ...], Expr] = {}
+_graphs = 0  # how many are being traced, each within the one before
 _decide: Callable[[Expr], bool] | None = None
 _lock = threading.RLock()
 
 
 @contextmanager
 def new_graph() -> Iterator[None]:
-    """Forget all expressions: a text must not depend on what was traced before it."""
+    """Begin without expressions: a text must not depend on what was traced before it.
+
+    A graph that is traced within another one leaves the expressions of that one as they were.
+    """
+    global _nodes, _graphs
     with _lock:
-        _nodes.clear()
-        yield
+        outer, _nodes = _nodes, {}
+        _graphs += 1
+        try:
+            yield
+        finally:
+            _graphs -= 1
+            if _graphs:
+                _nodes = outer
 
 
 def node(op: str, args: tuple[Expr, ...] = (), value: Any = None, on: int = 0) -> Expr:

@@ -29,7 +29,7 @@ from .symbols import (
 )
 
 if TYPE_CHECKING:
-    from .model import Model
+    from knownminds.agents.model import Model
 
 LAPSE = "lapse"
 

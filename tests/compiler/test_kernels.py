@@ -144,6 +144,12 @@ def test_the_simulation_plays_what_definition_and_world_do(model, actions):
     np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-9)
 
 
+def test_a_model_is_simulated_of_which_nothing_was_asked_before():
+    """Its outline is traced while its simulation is: the expressions of both stay apart."""
+    model = type("Fresh", (Weigher,), {"name": "fresh", "__module__": Weigher.__module__})
+    assert "action" in played_in(model, *world_of(model, 3), 3).columns
+
+
 class Guarded(Forgetful):
     """Calculates what Python's own functions refuse, where it is not asked for."""
 
