@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -102,6 +102,72 @@ def drawn_contrasts(fit: HierarchicalFit) -> Iterator[tuple[dict[str, str], Arra
     compared at their upper and lower quartile. Where two columns of categories interact, there is
     also a contrast at each level of the other column.
     """
+    design = fit.design
+    for parameter, names, columns, levels, typical in _typical_members(fit):
+        for column in columns:
+            pairs = _compared(design.frame[column], levels.get(column))
+            joint = [name for name in names if ":" in name and column in name and column in levels]
+            others = [o for o in levels if o != column and any(o in one for one in joint)]
+            held: list[dict[str, Any]] = [{}]
+            held += [{other: level} for other in others for level in levels[other]]
+            for at in held:
+                where = ", ".join(f"{name}={_written(design, name, at[name])}" for name in at)
+                for low, high in pairs:
+                    ends = _written(design, column, high), _written(design, column, low)
+                    about = {
+                        "contrast": f"{parameter}: {column} {ends[0]} - {ends[1]}"
+                        + (f" at {where}" if where else ""),
+                        "parameter": parameter,
+                        "column": column,
+                        "kind": "between" if design.between(column) else "within",
+                        "high_value": ends[0],
+                        "low_value": ends[1],
+                        "at": where,
+                    }
+                    yield about, typical({column: high, **at}) - typical({column: low, **at})
+
+
+def values_of_levels(fit: HierarchicalFit) -> pd.DataFrame:
+    """Return what each parameter is in each group that a formula names.
+
+    Returns
+    -------
+    DataFrame
+        A row per level of each column of categories that moves a parameter: parameter, column,
+        level, subjects (how many have it), estimate (posterior mean of the typical member, averaged
+        as in `drawn_contrasts`), low and high (central 90%), on the natural scale.
+    """
+    rows, design = [], fit.design
+    for parameter, _, columns, levels, typical in _typical_members(fit):
+        for column, level in ((c, value) for c in columns for value in levels.get(c, ())):
+            draws = typical({column: level})
+            low, high = np.quantile(draws, [0.5 - MASS / 2, 0.5 + MASS / 2])
+            rows.append(
+                {
+                    "parameter": parameter,
+                    "column": column,
+                    "level": _written(design, column, level),
+                    "subjects": len(
+                        np.unique(design.deviations.subject[design.frame[column] == level])
+                    ),
+                    "estimate": float(draws.mean()),
+                    "low": float(low),
+                    "high": float(high),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+Typical = Callable[[Mapping[str, Any]], Array]
+
+
+def _typical_members(
+    fit: HierarchicalFit,
+) -> Iterator[tuple[str, list[str], list[str], dict[str, list[Any]], Typical]]:
+    """Yield of each formula its parameter, regressors, columns, levels of categories, and values.
+
+    The last is a function: the mean parameter over subjects with some columns set to a value, [S].
+    """
     from knownminds.inference.posteriors.group_model import expected_of
 
     design, begin = fit.design, 0
@@ -117,7 +183,6 @@ def drawn_contrasts(fit: HierarchicalFit) -> Iterator[tuple[dict[str, str], Arra
         support = fit.parameters[term.parameter].support
 
         def typical(values: Mapping[str, Any]) -> Array:
-            """Return the mean parameter over subjects, with some columns set to a value, [S]."""
             there = made.model_spec.get_model_matrix(frame.assign(**dict(values)))  # noqa: B023
             z = expected + weights @ (there[names].to_numpy(dtype=float) - matrix).T  # noqa: B023
             mean: Array = support.constrain(z) @ (per / per.sum())  # noqa: B023
@@ -126,27 +191,7 @@ def drawn_contrasts(fit: HierarchicalFit) -> Iterator[tuple[dict[str, str], Arra
         columns = sorted(map(str, made.model_spec.required_variables)) if names else []
         categories = [c for c in columns if _is_category(c, term.fixed, frame)]
         levels = {c: sorted(frame[c].unique().tolist()) for c in categories}
-        for column in columns:
-            pairs = _compared(frame[column], levels.get(column))
-            joint = [name for name in names if ":" in name and column in name and column in levels]
-            others = [o for o in levels if o != column and any(o in one for one in joint)]
-            held: list[dict[str, Any]] = [{}]
-            held += [{other: level} for other in others for level in levels[other]]
-            for at in held:
-                where = ", ".join(f"{name}={_written(design, name, at[name])}" for name in at)
-                for low, high in pairs:
-                    ends = _written(design, column, high), _written(design, column, low)
-                    about = {
-                        "contrast": f"{term.parameter}: {column} {ends[0]} - {ends[1]}"
-                        + (f" at {where}" if where else ""),
-                        "parameter": term.parameter,
-                        "column": column,
-                        "kind": "between" if design.between(column) else "within",
-                        "high_value": ends[0],
-                        "low_value": ends[1],
-                        "at": where,
-                    }
-                    yield about, typical({column: high, **at}) - typical({column: low, **at})
+        yield term.parameter, names, columns, levels, typical
 
 
 def drawn_means(fit: HierarchicalFit, contrast: Mapping[str, float]) -> Array:

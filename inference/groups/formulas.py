@@ -202,13 +202,14 @@ class GroupDesign:
             ),
         )
 
-    @property
-    def reference(self) -> str:
-        """Say at what the group's means stand: "age = 43.2, drug = off"; empty without formulas."""
+    def reference(self, parameter: str) -> str:
+        """Say at what a parameter's mean stands: "age = 43.2, drug = off"; empty if nowhere."""
         at = []
-        for column in map(str, self.frame):
+        terms = [term for term in self.terms if term.parameter == parameter]
+        moving = dict.fromkeys(c for term in terms for c in _columns_of(term.fixed, term.text))
+        for column in moving:
             values = self.frame[column]
-            levels = any(f"C({column}" in term.fixed for term in self.terms)
+            levels = any(f"C({column}" in term.fixed for term in terms)
             if column in self.centre:
                 at.append(f"{column} = {self.centre[column]:.4g}")
             elif levels or values.isin([0, 1]).all() or not pd.api.types.is_numeric_dtype(values):

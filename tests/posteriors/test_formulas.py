@@ -8,7 +8,12 @@ from scipy.special import expit, logsumexp
 from knownminds.agents import RescorlaWagner, simulate
 from knownminds.environments import InstrumentalLearning, Trials
 from knownminds.inference import ModelData, Unknowns, hierarchical
-from knownminds.inference.groups.contrasts import contrasts_of, drawn_contrasts, negligible
+from knownminds.inference.groups.contrasts import (
+    contrasts_of,
+    drawn_contrasts,
+    negligible,
+    values_of_levels,
+)
 from knownminds.inference.groups.formulas import GroupDesign
 from knownminds.inference.groups.marginal import marginal
 from knownminds.inference.posteriors.comparison import marginal_log_likelihood
@@ -107,7 +112,8 @@ def test_no_unit_and_no_origin_of_a_column_changes_what_is_found(formula):
         # In units of their priors weights are the same for the sampler as well.
         ours, theirs = (r.by_subject * r.prior_sd(unknowns.parameters) for r in (design, same))
         np.testing.assert_allclose(np.abs(ours), np.abs(theirs), atol=1e-12)
-    assert made["born"].reference.startswith("born = ")
+    assert made["born"].reference("alpha").startswith("born = ")
+    assert made["born"].reference("beta") == ""
     middle = made["years"].frame["years"]
     assert abs(middle.mean()) < 1e-9
 
@@ -118,7 +124,7 @@ def test_codes_that_are_taken_for_numbers_are_named():
     assert design_of("alpha ~ years", trials).codes == ()
     by_level = design_of("alpha ~ C(code)", trials)
     assert by_level.codes == ()
-    assert by_level.reference == "code = 1"
+    assert by_level.reference("alpha") == "code = 1"
 
 
 @pytest.mark.parametrize(
@@ -227,3 +233,22 @@ def test_contrasts_are_differences_between_medians(fitted):
         contrasts_of(found, {"alpa": 0.1})
     with pytest.raises(ValueError, match="wider than 0"):
         contrasts_of(found, {"alpha": 0.0})
+
+
+def test_each_group_has_its_value_and_their_difference_is_the_contrast(fitted):
+    _, _, found = fitted
+    table = values_of_levels(found).set_index(["column", "level"])
+    posterior = found.posterior.stack(s=("chain", "draw")).transpose("s", ...)
+    mean, effect = posterior["group_mean"].to_numpy()[:, 0], posterior["effect"].to_numpy()
+    # Half of the rows are with the drug, half without; the other column stays as it is.
+    for level, young in (("old", 0), ("young", 1)):
+        z = mean + effect[:, 0] * young
+        value = (expit(z) + expit(z + effect[:, 1])) / 2
+        row = table.loc[("age", level)]
+        assert row["estimate"] == pytest.approx(value.mean(), abs=1e-9)
+        assert (row["low"], row["high"]) == pytest.approx(tuple(np.quantile(value, [0.05, 0.95])))
+        assert row["subjects"] == N / 2
+    assert table.loc[("drug", "on"), "subjects"] == N
+    contrast = contrasts_of(found).set_index("column").loc["age", "estimate"]
+    difference = table.loc[("age", "young"), "estimate"] - table.loc[("age", "old"), "estimate"]
+    assert contrast == pytest.approx(difference)

@@ -400,6 +400,7 @@ def test_a_hierarchical_test_is_of_the_mean_over_the_group(monkeypatch, tmp_path
         **given,
     )
     (design,) = designs(found)
+    assert design.get("subjects in all") == (6 if comparison == "between" else None)
     rows = rows_of(tmp_path).frame
     expected = mean_bias(centres[0])
     if comparison == "between":

@@ -78,6 +78,21 @@ def draw_contrasts(contrasts: pd.DataFrame) -> Figure:
     return figure
 
 
+def draw_levels(levels: pd.DataFrame) -> Figure:
+    """Draw each group's value with its 90% interval, a panel per parameter."""
+    parts = levels.groupby("parameter", sort=False)
+    tall = float(np.clip(1.2 + 0.3 * parts.size().max(), 1.8, 8))
+    figure, axes = draw.panels(len(parts), height=tall)
+    for axis, (name, rows) in zip(axes, parts, strict=True):
+        height = np.arange(len(rows))[::-1]
+        axis.hlines(height, rows["low"], rows["high"], color=draw.BLUE, linewidth=1.6)
+        axis.plot(rows["estimate"], height, "o", color=draw.BLUE, markersize=4)
+        axis.set_yticks(height, rows["column"] + " " + rows["level"])
+        axis.set_ylim(-0.7, len(rows) - 0.3)
+        axis.set_xlabel(symbol(str(name)))
+    return figure
+
+
 def draw_rivals(rivals: pd.DataFrame) -> Figure:
     """Draw differences in elpd to the best model, with 2 standard errors.
 

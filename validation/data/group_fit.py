@@ -15,7 +15,7 @@ from knownminds.inference.posteriors.crossed_levels import units_of
 from knownminds.validation.engine.result import Drawing, Result
 from knownminds.validation.engine.verdicts import Verdict
 
-from .fit_figures import draw_contrasts
+from .fit_figures import draw_contrasts, draw_levels
 from .support import MASS
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from .questions import AskFit
 
+LEVELS = "Values by group"
+BY_GROUP = "Values by group with 90% intervals."
 CONTRASTS = "Contrasts on the natural scale"
 DIFFERENCES = "Contrasts with 90% intervals; shaded, what counts as no difference."
 ABOUT_CONTRASTS = (
@@ -146,7 +148,7 @@ def _values(fitted: HierarchicalFit) -> pd.DataFrame:
         keys = ("mean", "low", "high")
         if name in fitted.names:
             keys = ("natural", "natural_low", "natural_high")
-            at = fitted.design.reference
+            at = fitted.design.reference(name)
             meaning = "group mean" + (f" at {at}" if at else "")
         elif name in fitted.effects:
             meaning = "regression weight per unit of the column, unconstrained scale"
@@ -167,9 +169,9 @@ def _values(fitted: HierarchicalFit) -> pd.DataFrame:
 
 def _more(fitted: HierarchicalFit, rope: Mapping[str, float] | None) -> Result:
     """Return convergence, contrasts, traces and ranks."""
-    from knownminds.inference.groups.contrasts import contrasts_of
+    from knownminds.inference.groups.contrasts import contrasts_of, values_of_levels
 
-    table = contrasts_of(fitted, rope)
+    table, levels = contrasts_of(fitted, rope), values_of_levels(fitted)
     converged = fitted.verdict == "converged"
     verdicts = {"sampling": Verdict(fitted.verdict, (*fitted.reasons, *(fitted.tried[1:])))}
     for row in table.itertuples() if converged else ():
@@ -180,6 +182,7 @@ def _more(fitted: HierarchicalFit, rope: Mapping[str, float] | None) -> Result:
     notes = [ABOUT_SPREADS]
     notes += [] if converged else [ABOUT_TRIED]
     notes += [ABOUT_CONTRASTS] if len(table) else []
+    notes += _sentences(levels, table) if converged else []
     notes += [ABOUT_ROWS] if fitted.design.within else []
     notes += [
         f"{column!r} is taken for a number, as it holds whole ones. If these are names of groups, "
@@ -187,13 +190,35 @@ def _more(fitted: HierarchicalFit, rope: Mapping[str, float] | None) -> Result:
         for column in fitted.design.codes
     ]
     notes += [ABOUT_CROSSED] if fitted.levels is not None else []
-    figures = {DIFFERENCES: Drawing(table, draw_contrasts)} if len(table) else {}
+    figures = {BY_GROUP: Drawing(levels, draw_levels)} if len(levels) else {}
+    figures |= {DIFFERENCES: Drawing(table, draw_contrasts)} if len(table) else {}
     sampling = fitted.convergence.table.rename_axis("term").reset_index()
     return Result(
         "",
         verdicts=verdicts,
-        tables={CONTRASTS: table, "Sampling": sampling},
+        tables={LEVELS: levels, CONTRASTS: table, "Sampling": sampling},
         figures=figures,
         notes=notes,
         options={"divergent draws": fitted.convergence.divergences},
     )
+
+
+def _sentences(levels: pd.DataFrame, contrasts: pd.DataFrame) -> list[str]:
+    """Say for a paper what each parameter is in each group, and what their differences are."""
+    sentences = []
+    for (parameter, column), rows in levels.groupby(["parameter", "column"]) if len(levels) else ():
+        values = [f"{row.level} {_with_interval(row)}" for row in rows.itertuples()]
+        mine = (contrasts["parameter"] == parameter) & (contrasts["column"] == column)
+        differences = [
+            f"{row.high_value} - {row.low_value} {_with_interval(row)}"
+            for row in contrasts[mine & (contrasts["at"] == "")].itertuples()
+        ]
+        sentences.append(
+            f"For a paper: {parameter} by {column} (posterior mean and 90% interval): "
+            f"{', '.join(values)}; {', '.join(differences)}."
+        )
+    return sentences
+
+
+def _with_interval(row: Any) -> str:
+    return f"{row.estimate:.3f} ({row.low:.3f} to {row.high:.3f})"

@@ -177,7 +177,7 @@ def say(rows: Rows) -> Result:
     for number, cell in enumerate(study.cells):
         cell_rows = rows.of(number)
         if len(cell_rows):
-            table.append({**size_of(cell), **characteristics(cell, cell_rows), **_dollars(cell)})
+            table.append({**_described(cell), **characteristics(cell, cell_rows), **_dollars(cell)})
     title = title_of(study.question)
     if not table:
         return rows.result(title)
@@ -221,6 +221,12 @@ def size_of(cell: Cell) -> dict[str, int]:
     return dict(zip(SIZES, (cell.subjects, cell.sessions, cell.make().n_trials), strict=True))
 
 
+def _described(cell: Cell) -> dict[str, int]:
+    """Return the sizes of a design; of two groups, subjects per group and in all."""
+    between = cell.options["comparison"] == "between" and cell.subjects > 1
+    return {**size_of(cell), **({"subjects in all": 2 * cell.subjects} if between else {})}
+
+
 def _dollars(cell: Cell) -> dict[str, float]:
     """Return what all sessions of a design cost, where a run says what one takes."""
     return dict(zip(("dollars low", "dollars high"), cell.options.get("dollars", ()), strict=False))
@@ -252,6 +258,8 @@ def notes_of(cell: Cell) -> list[str]:
             "answers are lost at random as the pilot lacks: numbers are averaged over what the "
             "pilot leaves open."
         )
+    if cell.options["comparison"] == "between" and cell.subjects > 1:
+        notes.append("The number of subjects is per group, and there are two groups.")
     if "run" in cell.options:
         notes.append("Dollars go by what the run took: tokens and money of its sessions.")
     return notes

@@ -69,7 +69,8 @@ class Power(ExperimentQuestion["Result"]):
         model excludes the null value. One agent's sessions and other measures are tested over
         units (t, Welch's or paired t test).
     subjects
-        Participants; 1 is one agent. Per group; several numbers give a grid of designs.
+        Participants, per group with --comparison between; 1 is one agent. Several numbers give a
+        grid of designs.
     sessions
         Sessions of each subject, per condition. Several numbers give a grid.
     trials
