@@ -122,6 +122,9 @@ def _noise(truth: tuple[float, ...], n: int, seed: int) -> Array:
 def increases(table: pd.DataFrame, value: str, by: Sequence[str] = ()) -> pd.DataFrame:
     """Return how much larger a value is in each context than in its baseline.
 
+    Few draws are away from the truth by chance, the farther the more outcomes there are. Where the
+    table says how far (VALUE_noise), this is subtracted from both.
+
     Parameters
     ----------
     table
@@ -135,16 +138,17 @@ def increases(table: pd.DataFrame, value: str, by: Sequence[str] = ()) -> pd.Dat
     -------
     DataFrame
         The rows of contexts that are not baselines, with the columns baseline (its name),
-        baseline_value and increase; NaN where either has no value or the baseline has no question.
+        baseline_value (without its noise) and increase; NaN where either has no value or the
+        baseline has no question.
     """
     keys = [*by, "scenario"]
     names = [baseline_of(s, c) for s, c in zip(table["scenario"], table["context"], strict=True)]
-    rows = table.assign(baseline=names)
+    rows = table.assign(baseline=names, increase=table[value] - table.get(f"{value}_noise", 0.0))
     plain = rows[rows["context"] == rows["baseline"]]
-    means = plain.groupby([*keys, "context"], sort=False)[value].mean().rename("baseline_value")
+    means = plain.groupby([*keys, "context"], sort=False)["increase"].mean()
     others = rows[rows["context"] != rows["baseline"]]
-    result = others.join(means, on=[*keys, "baseline"])
-    return result.assign(increase=result[value] - result["baseline_value"])
+    result = others.join(means.rename("baseline_value"), on=[*keys, "baseline"])
+    return result.assign(increase=result["increase"] - result["baseline_value"])
 
 
 # Values of contexts lie between these bounds, and so do intervals of their means.
@@ -163,16 +167,23 @@ BOUNDS = {
 MEANS = ("value", "low", "high", "n", "standard_error", "freedom")
 
 
-def context_means(rows: pd.DataFrame, value: str, keys: Sequence[str]) -> pd.DataFrame:
+def context_means(
+    rows: pd.DataFrame, value: str, keys: Sequence[str], shared: str = ""
+) -> pd.DataFrame:
     """Return the mean of a column over the contexts of each group, with its t interval.
 
-    If all values are equal, the interval is the mean itself.
+    Contexts with the same value of the column `shared` share an error, as those with the same
+    baseline do. So the mean and its interval are over the means of each such value. If all values
+    are equal, the interval is the mean itself.
 
     Returns
     -------
     DataFrame
-        The keys, value, low, high (95%), n (contexts with a value), standard_error and freedom.
+        The keys, value, low, high (95%), n (contexts, or values of `shared`, with a value),
+        standard_error and freedom.
     """
+    if shared:
+        rows = rows.groupby([*keys, shared], sort=False)[value].mean().reset_index()
     result = []
     for key, group in rows.groupby(list(keys), sort=False):
         values = group[value].to_numpy(dtype=float)

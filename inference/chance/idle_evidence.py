@@ -102,8 +102,7 @@ def mean_shifts(shifts: pd.DataFrame) -> pd.DataFrame:
         Columns scenario, evidence, value, low, high, contexts and baselines.
     """
     keys = ["scenario", "evidence"]
-    groups = shifts.groupby([*keys, "baseline"], sort=False)["value"].mean().reset_index()
-    means = context_means(groups, "value", keys).rename(columns={"n": "baselines"})
+    means = context_means(shifts, "value", keys, "baseline").rename(columns={"n": "baselines"})
     contexts = shifts.groupby(keys)["context"].size().rename("contexts")
     return means.join(contexts, on=keys)[[*keys, "value", "low", "high", "contexts", "baselines"]]
 

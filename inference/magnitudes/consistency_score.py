@@ -84,10 +84,12 @@ def _within(column: Array, window: NDArray[np.int64], weight: Array) -> Array:
 def shift_scores(base: Array, ablation: Array) -> Array:
     """Score prior weights: 1 if the ablation's is at least the base's, else -1; 0 above 0.9.
 
-    A weight above 0.9 scores 0 whatever the base's is: such an observer ignores the stimulus, which
-    is still informative. NaN where a weight is missing. Weights that differ by rounding alone, as
-    those of an observer without any error, count as equal.
+    Weights are held in [0, 1] first, as those of the static Bayesian observer are. A weight above
+    0.9 scores 0 whatever the base's is: such an observer ignores the stimulus, which is still
+    informative. NaN where a weight is missing. Weights that differ by rounding alone, as those of
+    an observer without any error, count as equal.
     """
+    base, ablation = np.clip(base, 0.0, 1.0), np.clip(ablation, 0.0, 1.0)
     sign = np.where(ablation >= base - ROUNDING, 1.0, -1.0)
     score = np.where(ablation > DISREGARD, 0.0, sign)
     return np.where(np.isfinite(base) & np.isfinite(ablation), score, np.nan)
@@ -100,14 +102,16 @@ class ConsistencyScore(Result):
     Parameters
     ----------
     comparisons : One row per comparison, in the order of `COMPARISONS`: task, ablation, modality,
-        base and weight (prior weights in the base condition and in the ablation), shift, score (-1,
-        0 or 1) and reason (why there is none; "" if there is).
+        base and weight (1 - slope in the base condition and in the ablation, also beyond 0 and 1),
+        shift (their difference), score (-1, 0 or 1, of weights held in [0, 1]), reason (why there
+        is none; "" if there is) and saturated (both weights are held at the same end: the score
+        says nothing).
     total : Sum of the scores, from -15 to 15, of the data and each bootstrap, [B]; NaN if one is
         missing.
     low, high : Ends of the bootstrap percentile interval of the total; NaN without bootstraps.
     known : Totals of simulated participants with the noise of this one and its prior means, [R] by
-        observer; empty if a comparison is missing. "non-adapting": the prior weight is that of the
-        base condition in all conditions; "adapting": it is larger by .2 in each ablation;
+        observer; empty if a comparison is missing. "non-adapting": the slope is that of the base
+        condition in all conditions, also above 1; "adapting": it is larger by .2 in each ablation;
         "perfect": it is 0 everywhere.
     effects : Shifts of the prior weight with their sign, held against agents that never adapt, see
         `shift_effects`; no rows where none are known.
@@ -166,7 +170,7 @@ def consistency_score(
                 lacking.append(f"no {condition} trials with {c.modality}")
                 continue
             cells.append(cell)
-            weights[side, k] = prior_weight(cell)
+            weights[side, k] = 1.0 - slopes(cell)[0]
             if not np.isfinite(weights[side, k, 0]):
                 lacking.append(f"too few answers in {condition} with {c.modality}")
         reasons.append(", ".join(lacking))
@@ -183,9 +187,10 @@ def consistency_score(
     base, weight = weights[:, :, 0]
     steady = played.get(KNOWN_OBSERVERS[0], np.empty((2, len(COMPARISONS), 0)))
     effects = shift_effects(weight - base, steady[1] - steady[0])
+    saturated = ((base <= 0) & (weight <= 0)) | ((base >= 1) & (weight >= 1))
     table = pd.DataFrame(COMPARISONS).assign(
         modality=[c.modality for c in COMPARISONS], base=base, weight=weight, shift=weight - base,
-        score=scores[:, 0], reason=reasons,
+        score=scores[:, 0], reason=reasons, saturated=saturated,
     )  # fmt: skip
     total = scores.sum(axis=0)
     ends = percentile_interval(total, mass)
@@ -222,21 +227,22 @@ def shift_effects(shift: Array, steady: Array) -> pd.DataFrame:
 def _simulated(
     pairs: Sequence[tuple[Answers, Answers]], observer: str, replicates: int, seed: int
 ) -> Array:
-    """Let R known agents answer the answered trials; return prior weights, [2, 15, R].
+    """Let R known agents answer the answered trials; return 1 - their slopes, [2, 15, R].
 
-    Prior means and noise are estimated from the base condition; no answer lies beyond the scale.
+    Slope and prior means are estimated from the base condition, noise from each condition; no
+    answer lies beyond the scale.
     """
     rng = session_stream(seed, 11)
     drawn: dict[tuple[str, str, str], Array] = {}  # each base condition is played once
     weights = np.empty((2, len(COMPARISONS), replicates))
     for n, (c, (base, ablation)) in enumerate(zip(COMPARISONS, pairs, strict=True)):
-        slope, sigma = slopes(base)
-        weight, noise = float(np.clip(1.0 - slope[0], 0.0, 1.0)), float(np.nan_to_num(sigma[0]))
+        weight = 1.0 - float(slopes(base)[0][0])
         keys = [(c.task, condition, c.modality) for condition in (BASE, c.ablation)]
         for key, played in zip(keys, (base, ablation), strict=True):
             if key in drawn:
                 continue
-            shifted = min(weight + SHIFT * (key[1] != BASE), 1.0)
+            noise = float(np.nan_to_num(slopes(played)[1][0]))
+            shifted = min(weight + SHIFT * (key[1] != BASE), max(weight, 1.0))
             aim = {"non-adapting": weight, "adapting": shifted, "perfect": 0.0}[observer]
             answered = np.isfinite(played.response)
             x, window = played.value[answered], played.window[answered]
@@ -245,7 +251,7 @@ def _simulated(
             said = mean + noise * rng.standard_normal((replicates, len(x)))
             np.clip(said, 0.0, played.ceiling, out=said)
             away = _within(x, window, np.ones((1, len(x))))[0]
-            drawn[key] = np.clip(1.0 - said @ away / (away @ away), 0.0, 1.0)
+            drawn[key] = 1.0 - said @ away / (away @ away)
         weights[:, n] = [drawn[key] for key in keys]
     return weights
 
@@ -256,6 +262,6 @@ def _prior_mean(base: Answers, window: int, weight: float) -> float:
     if not mine.any():
         mine = np.isfinite(base.response)
     x, y = base.value[mine], base.response[mine]
-    if weight < 0.02:  # the intercept is weight x mean, and then says nothing about the mean
+    if abs(weight) < 0.02:  # the intercept is weight x mean, and then says nothing about the mean
         return float(base.middle[mine].mean())
     return float(np.clip((y - (1.0 - weight) * x).mean() / weight, 0.0, base.ceiling))

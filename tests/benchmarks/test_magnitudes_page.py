@@ -79,7 +79,7 @@ def test_the_composite_is_the_mean_of_its_parts(page):
     base = cells[(cells["participant"] == "sharp") & (cells["condition"] == "base")]
     whole = base[(base["modality"] == "text+image") | (base["task"] == "duration")]
     assert own["A"] == pytest.approx((1 - whole["error"].clip(upper=2) / 2).mean())
-    shifts = page["consistency"].tables["Prior weights and shifts"].reset_index()
+    shifts = page["consistency"].tables["Prior weights"].reset_index()
     total = shifts[shifts["participant"] == "sharp"]["score"]
     if total.notna().all():
         assert own["C"] == pytest.approx((total.sum() + 15) / 30)

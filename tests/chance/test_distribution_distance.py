@@ -1,15 +1,24 @@
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 from scipy.spatial import distance
 
+from knownminds.environments.chance.scenarios import complete_grid
+from knownminds.inference.chance.belief_contexts import context_means, increases, kind_of
 from knownminds.inference.chance.distribution_distance import (
     FLOOR,
     _bounds,
     distances_of,
     distribution_distances,
 )
-from knownminds.inference.chance.revealed_belief import Belief, RevealedBeliefs, SetUp, Unplaced
+from knownminds.inference.chance.revealed_belief import (
+    Belief,
+    RevealedBeliefs,
+    SetUp,
+    Unplaced,
+    context_name,
+)
 
 LETTERS = ("A", "B", "C", "D")
 TRUTH = np.array([0.4, 0.3, 0.2, 0.1])
@@ -82,3 +91,28 @@ def test_intervals_of_sampled_beliefs_hold_the_distance_of_the_belief(draws):
     for name, share in held.items():
         # 95% wanted; 88% allows for the approximation and 3 standard errors of 200 replicates
         assert share >= 0.88, name
+
+
+def test_draws_of_the_truth_show_no_increase_and_its_error_is_that_of_the_baselines():
+    contexts = [
+        (context_name(tuple(one.factors), c.values), np.array(c.chance.shares, dtype=float))
+        for one in complete_grid(even_faces=True)
+        if one.name == "dice"
+        for c in one.contexts
+    ]
+    table = pd.DataFrame({"scenario": "dice", "context": [name for name, _ in contexts]})
+    table["kind"] = [kind_of("dice", name) for name in table["context"]]
+    rng = np.random.default_rng(0)
+    drawn = np.array(
+        [np.abs(rng.multinomial(2, p, size=340) / 2 - p).max(axis=1) for _, p in contexts]
+    )
+    noise, means = drawn[:, 40:].mean(axis=1), []
+    for k in range(40):
+        over = increases(table.assign(x=drawn[:, k], x_noise=noise), "x")
+        found = context_means(over, "increase", ["kind"], "baseline").set_index("kind")
+        means.append(found.loc["two_observations", "value"])
+    # Without the floor the mean is -.06.
+    assert abs(np.mean(means)) < 4 * np.std(means, ddof=1) / np.sqrt(len(means)) < 0.04
+    last = over[over["kind"] == "two_observations"].groupby("baseline")["increase"].mean()
+    assert found.loc["two_observations", "n"] == len(last) == 15
+    assert found.loc["two_observations", "standard_error"] == pytest.approx(last.sem())

@@ -9,6 +9,7 @@ from magnitude_sets import answers_of
 
 from knownminds.environments import CONDITIONS
 from knownminds.inference.magnitudes.consistency_score import (
+    ABLATIONS,
     consistency_score,
     shift_scores,
 )
@@ -49,6 +50,32 @@ def test_a_mind_that_adapts_earns_nearly_all_and_far_more_than_one_that_does_not
     assert (steady >= found.total[0]).mean() < 0.02
     assert found.known["adapting"].mean() > 12
     assert len(json.loads(found.to_json())) == 15
+
+
+def test_a_slope_above_one_hides_no_shift_and_earns_no_wonder() -> None:
+    conditions = ("base", *ABLATIONS)
+    overshooting, shifting = (
+        consistency_score(
+            read(
+                answers_of(
+                    "a", tasks=MULTIMODAL, conditions=conditions, text_weight=None,
+                    prior={name: -0.4 + shift * (name != "base") for name in conditions},
+                )
+            ),
+            "a",
+            replicates=100,
+        )
+        for shift in (0.0, 0.15)
+    )  # fmt: skip
+    for found in (overshooting, shifting):
+        assert found.total[0] == 15  # all weights are held at 0
+        assert found.comparisons["saturated"].all()
+        # Agents of the same slope that never adapt earn as much, nearly always.
+        assert (found.known["non-adapting"] == 15).mean() > 0.9
+    effect = shifting.effects.iloc[0]
+    error = (effect["high"] - effect["low"]) / (2 * 1.96)
+    assert abs(effect["shift"] - 0.15) < 3.5 * error < 0.15
+    assert overshooting.effects["p_value"].iloc[0] > 0.01
 
 
 def test_a_missing_condition_is_named_and_leaves_no_score(adapting: pd.DataFrame) -> None:

@@ -91,6 +91,13 @@ def consistency(data: Answers) -> pd.DataFrame:
     )
 
 
+def shifts(data: Answers) -> pd.DataFrame:
+    """Return one row per participant and set of comparisons: shift with low, high and p_value."""
+    return joined(
+        one.consistency.effects.assign(**{WHO: who}) for who, one in data.once(composites).items()
+    )
+
+
 def known_observers(data: Answers) -> pd.DataFrame:
     """Return one row per participant and known observer, in the same design with the same noise.
 

@@ -40,6 +40,7 @@ NOISY = (BASE, "constant_noise", "gradual_noise")
 PARTS = {"S": "composite", "A": "accuracy", "E": "efficiency", "C": "consistency"}
 STEPS = 4  # groups of trials whose blur grows
 MOST_SHOWN = 6  # participants in pictures of single answers
+SATURATED = "saturated, says nothing"
 LACKS = 2  # missing things that are written for each part of the composite
 
 PAPER = Paper("magnitudes", "Magnitudes: estimates from words, pictures and both", "BayesBench")
@@ -416,7 +417,9 @@ def consistency(data: Answers) -> Shown:
     maximum; one that never adapts earns 0 on average with a wide spread. So known agents with the
     model's noise stand beside it. A task that lacks a condition has no score. It counts signs,
     which turn easily where weights hardly differ, so that an interval of bootstraps need not hold
-    the score.
+    the score. The score holds weights in [0, 1]; where both sides are held at one end it says
+    nothing. Shifts are of slopes that are not held, with 95% intervals and p-values, each by
+    itself, against agents that never adapt.
     """
     rows, known = data.once(frames.consistency), data.once(frames.known_observers)
     by = rows.groupby([WHO, "task"], sort=False)["score"].sum(min_count=5).reset_index()
@@ -426,16 +429,20 @@ def consistency(data: Answers) -> Shown:
         "score": ends("score"), "expected": "expected", "sd": "sd",
         "share scoring at least as much": "reaching",
     }  # fmt: skip
-    shifts: Mapping[str, Cell] = {
-        "base": "base", "ablation": "weight", "score": "score", "why none": lambda r: r["reason"],
+    compared_weights: Mapping[str, Cell] = {
+        "weight in the base": "base", "weight there": "weight", "score": "score",
+        "remark": lambda r: r["reason"] or SATURATED * r["saturated"],
     }  # fmt: skip
+    shifts = data.once(frames.shifts)
+    tested: Mapping[str, Cell] = {"shift": ends("shift"), "p": "p_value"}
     compared = known.drop_duplicates(WHO)
     whole = SEVERAL.join(dict.fromkeys(data.once(places).values()))
     return (
         _with_score(compared, "consistency score", whole, "score", "low", "high"),
         Grid("Score by task", "task", cell="sum", of=totals),
         Rows("Known agents in the same design", minds, (WHO, "observer"), of=known),
-        Rows("Prior weights and shifts", shifts, (WHO, "task", "ablation", "modality"), of=rows),
+        Rows("Prior weights", compared_weights, (WHO, "task", "ablation", "modality"), of=rows),
+        Rows("Shifts of the prior weight", tested, (WHO, "task", "ablation"), of=shifts),
         Dots(
             "The score (cross) among those of known agents with the model's noise: mean and 2 "
             "standard deviations.", "score", WHO, along="observer", value="expected", null="score",

@@ -273,11 +273,16 @@ def shares(data: Answers) -> pd.DataFrame:
 
 
 def means(
-    data: Answers, rows: pd.DataFrame, value: str, keys: Iterable[str] = (), score: str = ""
+    data: Answers,
+    rows: pd.DataFrame,
+    value: str,
+    keys: Iterable[str] = (),
+    score: str = "",
+    shared: str = "",
 ) -> pd.DataFrame:
     """Return means over contexts by participant, form, variant and further keys, with a score."""
     whole = [WHO, FORM, VARIANT, *keys]
-    table = context_means(rows.assign(**{FORM: rows.get(FORM, STATED)}), value, whole)
+    table = context_means(rows.assign(**{FORM: rows.get(FORM, STATED)}), value, whole, shared)
     return scored(data, table, score) if score else table
 
 
@@ -485,9 +490,10 @@ def samplers(data: Answers) -> Shown:
 @PAPER.part("Increase of the error over the baseline")
 def increase(data: Answers) -> Shown:
     """The error of each context (Chebyshev of revealed beliefs, wrong letters of stated answers)
-    minus that of the same dice, coins or options when nothing went before and nothing is known. An
-    independent earlier result should change nothing. Means over contexts, with Student's 95%
-    intervals over them.
+    minus that of the same dice, coins or options when nothing went before and nothing is known.
+    From both the distance is subtracted that as many draws of the truth show. An independent
+    earlier result should change nothing. Contexts with one baseline share its error: means and
+    Student's 95% intervals are over baselines.
     """
     parts = []
     contexts, errors = data.once(contexts_of), data.once(stated_errors)
@@ -498,11 +504,12 @@ def increase(data: Answers) -> Shown:
         kinds = [kind_of(*pair) for pair in zip(errors["scenario"], errors["context"], strict=True)]
         rows = increases(errors.assign(kind=kinds), "error", [WHO])
         parts.append(rows.assign(what=STATED, **{FORM: STATED}))
-    kept = [WHO, FORM, "what", *EVERY, "kind", VARIANT, "words", "error", "baseline_value"]
+    kept = [WHO, FORM, "what", *EVERY, "kind", VARIANT, "words", "error", "baseline",
+            "baseline_value"]  # fmt: skip
     rows = joined([part[[*kept, "increase"]] for part in parts])
     if not len(rows):
         return (rows,)
-    rows_of = means(data, rows, "increase", score="increase")
+    rows_of = means(data, rows, "increase", score="increase", shared="baseline")
     rows_of = rows_of[rows_of["n"] > 0].reset_index(drop=True)
     caption = (
         "Increase over the baseline, {by} errors: median, 10% and 90% of the contexts; 0 is none."
@@ -716,7 +723,7 @@ def read_back(data: Answers) -> Shown:
 @PAPER.part("Every context, in words", compared=False)
 def contexts(data: Answers) -> Shown:
     """The contexts whose beliefs are farthest from the truth, with 95% intervals of their draws.
-    The file has all, with the increase of Chebyshev's distance over the baseline.
+    The file has all, with the increase of Chebyshev's distance over the baseline beyond chance.
     """
     rows = data.once(contexts_of)
     if not len(rows):

@@ -180,10 +180,10 @@ def _weights(
 
 
 def _regressed(sessions: Sessions, n: int) -> Array:
-    """Return 1 - slope of answers on stimuli within windows, held in [0, 1], of each session."""
+    """Return 1 - slope of answers on stimuli within windows, of each session."""
     x, y = (sessions.columns[name].astype(float) for name in ("value", "response"))
     group = sessions.subject * len(WINDOWS) + sessions.columns["window"].astype(np.int64)
     count = np.bincount(group)
     dx, dy = (z - (np.bincount(group, z) / count)[group] for z in (x, y))
     slope = np.bincount(sessions.subject, dx * dy, n) / np.bincount(sessions.subject, dx * dx, n)
-    return np.clip(1.0 - slope, 0.0, 1.0)
+    return 1.0 - slope

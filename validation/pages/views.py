@@ -127,6 +127,8 @@ class Rows(Table):
             for head, cell in self.columns.items()
         }
         names = {name: [worded(name, row[name]) for row in records] for name in self.lines}
+        if twice := names.keys() & written:
+            raise ValueError(f"A column of {self.title!r} has the head of another: {sorted(twice)}")
         table = pd.DataFrame({**names, **written})
         return table.set_index(list(names)) if names else table
 
