@@ -168,23 +168,26 @@ class Environment(ABC):
     def as_played(cls, frame: pd.DataFrame) -> Self:
         """Return the experiment with the settings that the trials show; all others are as shipped.
 
-        By default only the size is set, if a field is numbered higher than in the experiment as
-        shipped.
+        By default only the size is set, see `long_enough`.
 
         Raises
         ------
         ValueError
             If a column has a value that no setting allows.
         """
-        plain = cls()
-        for field in plain.fields:
-            sized = plain.size in (field.setting, field.range) and field.name in frame
-            if isinstance(field.range, str) and plain.size and sized:
-                count, size = getattr(plain, field.range), plain.settings[plain.size]
+        return cls().long_enough(frame)
+
+    def long_enough(self, frame: pd.DataFrame) -> Self:
+        """Return the experiment with a larger size if a field of the trials is numbered higher."""
+        for field in self.fields:
+            sized = self.size in (field.setting, field.range) and field.name in frame
+            if isinstance(field.range, str) and self.size and sized:
+                count, size = getattr(self, field.range), self.settings[self.size]
                 most = pd.to_numeric(frame[field.name], errors="coerce").max()
                 if count <= most < MOST_NUMBERED:
-                    return cls(**{plain.size: -(-size * (int(most) + 1) // count)})
-        return plain
+                    larger = -(-size * (int(most) + 1) // count)
+                    return type(self)(**{**self.settings, self.size: larger})
+        return self
 
     @property
     def settings(self) -> dict[str, Any]:

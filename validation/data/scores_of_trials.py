@@ -131,6 +131,11 @@ def compute(question: AskScore) -> Result:
         rows += measured(chosen, environment, part, label, question.scoring)
         rates.append(_rates(part, label, environment.name))
     _check_used(names or (), used, [environment.name for environment, _ in parts])
+    if not rows:
+        raise ValueError(
+            f"No measure is read off {' and '.join(e.name for e, _ in parts)}: `knownminds list` "
+            "shows which experiment has which. Fit a model to the trials (`knownminds fit`)."
+        )
     table = pd.DataFrame(rows)
     more = _on_scale(question, table, [environment for environment, _ in parts])
     regressions = _regressions(question, more.rows if len(more.rows) else table)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from knownminds.environments import Trials
+from knownminds.environments import ENVIRONMENTS, Trials, environment_of, make
 from knownminds.environments.conditions import SHARED_DESIGN
 from knownminds.environments.record.trials import SETTINGS
 from knownminds.llm_adapters.runs.runner import TRIALS
@@ -174,7 +174,9 @@ def load(path: str | Path, columns: Mapping[str, str] | None = None) -> Trials:
 def joined(paths: Sequence[str | Path], columns: Mapping[str, str] | None = None) -> Trials:
     """Return the trials of several runs and files, with `CONDITIONS`, in one table.
 
-    Subjects that bear the same name in several files of an experiment become MODEL/RUN/NAME.
+    Subjects that bear the same name in several files of an experiment become MODEL/RUN/NAME. A file
+    that does not say who answered, as files of people do not, is a participant of the file's name
+    beside files that say so. Sessions may have different lengths.
 
     Raises
     ------
@@ -186,9 +188,43 @@ def joined(paths: Sequence[str | Path], columns: Mapping[str, str] | None = None
         raise ValueError("Trials are read from one file or run at least; got none.")
     parts = {name: load(run, columns) for name, run in named_runs(runs).items()}
     settings = agreed_design({name: part.settings for name, part in parts.items()})
-    whole = put_together({name: part.frame for name, part in parts.items()})
+    whole = named_by_file(put_together(frames := _completed(parts)), frames)
+    for name, rows in whole.groupby(_experiment(whole), sort=False):
+        if name in settings and name in ENVIRONMENTS:
+            agreed = make(str(name), **settings[str(name)]).long_enough(rows)
+            settings[str(name)] |= {k: agreed.settings[k] for k in [agreed.size] if k}
     whole.attrs[SETTINGS] = settings
     return Trials.from_frame(with_columns(whole))
+
+
+def _completed(parts: Mapping[str, Trials]) -> dict[str, pd.DataFrame]:
+    """Return the tables of files, each with the columns that follow from others in that file.
+
+    In one table with files that have such a column, it would be taken for empty cells.
+    """
+    frames = {}
+    for name, trials in parts.items():
+        known = _experiment(trials.frame).unique()
+        alone = len(known) == 1 and known[0] in ENVIRONMENTS
+        complete = environment_of(trials, known[0]).complete if alone else None
+        frames[name] = trials.frame if complete is None else complete(trials)
+    return frames
+
+
+def named_by_file(whole: pd.DataFrame, parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Name who answered after the file, in files that do not say it beside files that do.
+
+    Parameters
+    ----------
+    whole
+        The rows of the parts, one after the other.
+    """
+    file = np.repeat(np.array(list(parts), dtype=object), [len(part) for part in parts.values()])
+    for column in (ALONE, BY):
+        if column in whole:
+            silent = whole[column].isna().groupby(file, sort=False).transform("all")
+            whole[column] = whole[column].astype(object).mask(silent, file)
+    return whole
 
 
 def put_together(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -233,6 +269,8 @@ def agreed_design(
 ) -> dict[str, dict[str, Any]]:
     """Return the settings of each experiment that all runs of it share, by experiment.
 
+    Of different lengths, the longest counts.
+
     Parameters
     ----------
     by_run
@@ -241,18 +279,20 @@ def agreed_design(
     Raises
     ------
     ValueError
-        If they differ in more than conditions.
+        If they differ in more than conditions and lengths.
     """
     agreed: dict[str, dict[str, Any]] = {}
     first: dict[str, str] = {}
     for run, places in by_run.items():
         for name, settings in places.items():
+            size = (ENVIRONMENTS[name].size if name in ENVIRONMENTS else None) or ""
             design = {k: v for k, v in settings.items() if k not in SHARED_DESIGN}
             if name not in agreed:
                 agreed[name], first[name] = dict(settings), run
                 continue
             before = {k: v for k, v in agreed[name].items() if k not in SHARED_DESIGN}
-            differs = [k for k in {**before, **design} if before.get(k) != design.get(k)]
+            every = [k for k in {**before, **design} if k != size]
+            differs = [k for k in every if before.get(k) != design.get(k)]
             if differs:
                 one, other = before.get(differs[0]), design.get(differs[0])
                 raise ValueError(
@@ -260,22 +300,23 @@ def agreed_design(
                     f"{differs[0]}={one!r} and {run} has {other!r}. Read them one by one."
                 )
             same = {k for k, v in settings.items() if agreed[name].get(k) == v}
+            lengths = [each[size] for each in (agreed[name], settings) if size in each]
             agreed[name] = {k: v for k, v in agreed[name].items() if k in same}
+            agreed[name] |= {size: max(lengths)} if lengths else {}
     return agreed
 
 
 def read_all(paths: Sequence[str | Path], columns: Mapping[str, str] | None) -> pd.DataFrame:
-    """Return the trials of several runs and files, in one table.
+    """Return the trials of several runs and files, in one table, as `joined` does.
 
     Sessions of different files stay apart where they would have the same address.
     """
-    parts, settings = [], {}
-    for name, path in named_runs(runs_in(paths)).items():
-        trials = load(path, columns)
-        parts.append(trials.frame.assign(file=str(path)))
-        parts[-1].attrs, settings[name] = {}, trials.settings
-    agreed_design(settings)
-    frame = pd.concat(parts, ignore_index=True)
+    files = {name: load(path, columns) for name, path in named_runs(runs_in(paths)).items()}
+    agreed_design({name: trials.settings for name, trials in files.items()})
+    parts = {name: part.assign(file=name) for name, part in _completed(files).items()}
+    for part in parts.values():
+        part.attrs = {}
+    frame = named_by_file(pd.concat(list(parts.values()), ignore_index=True), parts)
     address = [name for name in _ADDRESS if name in frame]
     copy = frame.groupby(address, sort=False, dropna=False)["file"].transform(
         lambda files: pd.factorize(files)[0]
