@@ -7,6 +7,7 @@ down the request before it leaves and the bytes before anything is made of them.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import (
@@ -143,7 +144,7 @@ class TokenLogProbability(NamedTuple):
 class Reply:
     """What came back for one prompt.
 
-    Half a character in a text is replaced by a question mark. A number of output tokens that is
+    Half a character in a text is replaced by U+FFFD. A number of output tokens that is
     too small for the text is not known.
 
     Parameters
@@ -175,8 +176,8 @@ class Reply:
 
 
 def whole_characters(text: str) -> str:
-    """Return a text that can be written: half a character, as of an emoji, is replaced by "?"."""
-    return text.encode("utf-8", "replace").decode()
+    """Return a text that can be written: half a character, as of an emoji, becomes U+FFFD."""
+    return re.sub("[\ud800-\udfff]", "\ufffd", text)
 
 
 class Failed(Exception):  # noqa: N818 - it says what has happened to a call
@@ -190,7 +191,8 @@ class Failed(Exception):  # noqa: N818 - it says what has happened to a call
     kind
         What failures of the same sort have in common: "server 503", "prompt 400", "connection",
         "unreadable", "key", "credit", "model", "setting", "region", "quota" (of a day), "refused"
-        (by moderation). "often" is of calls that come too often.
+        (by moderation). "often" is of calls that come too often, "broken" of an answer that breaks
+        off with an error.
     charged
         Whether the call was paid for: False if surely not, None if it may have been.
     wait
@@ -353,7 +355,7 @@ def write_reply(reply: Reply) -> bytes:
     """Write a reply as JSON, as `read_reply` reads it; what it came from is left out."""
     content = {name: value for name, value in vars(reply).items() if name != "raw"}
     content["usage"] = asdict(reply.usage)
-    return json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")
+    return whole_characters(json.dumps(content, ensure_ascii=False)).encode()
 
 
 def read_reply(body: bytes, raw: str | None = None) -> Reply:

@@ -52,7 +52,7 @@ class Participant:
         try:
             Sampling(**self.sampling)
         except (TypeError, ValueError) as error:
-            raise ValueError(f"The participant {self.llm} cannot be: {error}") from None
+            raise ValueError(f"A setting of {self.llm} is none: {error}") from None
         if "system" in self.sampling and not self.name:
             raise ValueError(
                 "A system message is too long to be part of a name; give the participant with one "

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from knownminds.llm_adapters.adapter import Failed
+from knownminds.llm_adapters.providers.http import members_of
 
 from .contract import (
     CLOCKS,
@@ -18,6 +19,7 @@ from .contract import (
     Results,
     Standing,
     answer,
+    counted_in,
     not_answered,
 )
 
@@ -94,7 +96,7 @@ class AnthropicBatches(Batches):
     async def look(self, id: str) -> Standing:
         """Say where a batch stands."""
         batch = await self.ask("GET", f"{_PATH}/{id}")
-        done = sum(batch["request_counts"][end] for end in _ENDS)
+        done = counted_in(batch.get("request_counts"), _ENDS)
         word = batch["processing_status"]
         return Standing(word == _OVER, word, done, known=word in (*_GOING, _OVER))
 
@@ -109,8 +111,9 @@ class AnthropicBatches(Batches):
             return name, answer(result["message"])
         if result["type"] != "errored":
             return not_answered(name, str(result["type"]), result)
-        error = result["error"]
-        kind = str(error.get("error", error).get("type"))
+        error = result.get("error")
+        told = members_of(error)
+        kind = str((members_of(told.get("error")) or told).get("type"))
         return self.refused(name, _STATUS.get(kind, 500), error)
 
 

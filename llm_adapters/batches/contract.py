@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 from knownminds.llm_adapters.adapter import Failed
-from knownminds.llm_adapters.providers.http import Http, json_object
+from knownminds.llm_adapters.providers.http import Http, added, json_object, members_of
 
 TIMEOUT = 600.0  # seconds for what is as large as a batch
 MOST_BYTES = 2**31  # of the results of a batch
@@ -137,12 +138,21 @@ class Batches(ABC):
 
 
 def not_answered(name: str, word: str, line: Any) -> Came:
-    """Return what it means that a batch has ended before one of its requests was answered."""
+    """Return what it means that a batch has ended before one of its requests was answered.
+
+    A word for another end than being too late or called off does not say that it was not paid.
+    """
     message = f"The batch ended before this request was answered ({word})."
     raw = json.dumps(line).encode()
-    return name, Failed(message, "skip", "batch", charged=False, raw=raw)
+    unpaid = False if re.search("expired|cancel", word) else None
+    return name, Failed(message, "skip", "batch", charged=unpaid, raw=raw)
+
+
+def counted_in(counts: object, names: Iterable[str]) -> int:
+    """Add up the named counts of a batch, which may be texts; 0 if they are not said."""
+    return added(*map(members_of(counts).get, names)) or 0
 
 
 def answer(body: Any) -> bytes:
     """Return the body of an answer as a single call would have brought it."""
-    return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+    return json.dumps(body).encode()

@@ -7,6 +7,8 @@ from collections.abc import Collection
 from typing import Any
 from urllib.parse import quote
 
+from knownminds.llm_adapters.providers.http import count, members_of
+
 from .contract import (
     TIMEOUT,
     UNNAMED,
@@ -16,6 +18,7 @@ from .contract import (
     Results,
     Standing,
     answer,
+    counted_in,
     not_answered,
 )
 
@@ -79,9 +82,8 @@ class GoogleBatches(Batches):
         about = (await self.ask("GET", f"/v1beta/{id}"))["metadata"]
         word = about["state"].removeprefix("BATCH_STATE_").removeprefix("JOB_STATE_")
         trouble = "no reason is given" if word == "FAILED" else ""
-        counts = about.get("batchStats") or {}  # its numbers are texts
         names = ("successfulRequestCount", "failedRequestCount")
-        done = sum(int(counts.get(name) or 0) for name in names)
+        done = counted_in(about.get("batchStats"), names)
         return Standing(word in _OVER, word.lower(), done, trouble, word in _GOING + _OVER)
 
     async def results(self, id: str) -> Results:
@@ -100,6 +102,6 @@ class GoogleBatches(Batches):
             return name, answer(line["response"])
         if not error:
             return not_answered(name, "no response", line)
-        code = error.get("code")
-        status = _STATUS.get(code, code if type(code) is int and 400 <= code < 600 else 500)
+        code = count(members_of(error).get("code"))
+        status = _STATUS.get(code or 0, code if code and 400 <= code < 600 else 500)
         return self.refused(name, status, {"error": error})

@@ -6,6 +6,8 @@ import json
 from collections.abc import Collection
 from typing import Any
 
+from knownminds.llm_adapters.providers.http import count, members_of
+
 from .contract import (
     CLOCKS,
     UNNAMED,
@@ -15,6 +17,7 @@ from .contract import (
     Results,
     Standing,
     answer,
+    counted_in,
     not_answered,
 )
 
@@ -64,12 +67,12 @@ class OpenAIBatches(Batches):
     async def look(self, id: str) -> Standing:
         """Say where a batch stands."""
         batch = await self.ask("GET", f"/batches/{id}")
-        counts = batch.get("request_counts") or {}
-        done = counts.get("completed", 0) + counts.get("failed", 0)
+        done = counted_in(batch.get("request_counts"), ("completed", "failed"))
         trouble, word = "", batch["status"]
         if word == "failed":
-            errors = (batch.get("errors") or {}).get("data") or []
-            said = (error.get("message") or error.get("code") or "" for error in errors)
+            errors = members_of(batch.get("errors")).get("data") or [batch.get("errors")]
+            told = (members_of(error) or {"message": error or ""} for error in errors)
+            said = (str(error.get("message") or error.get("code") or "") for error in told)
             trouble = "; ".join(said) or "no reason is given"
         return Standing(word in _OVER, word, done, trouble, word in _GOING + _OVER)
 
@@ -87,7 +90,8 @@ class OpenAIBatches(Batches):
         """Read a line of the results."""
         name, error, response = str(line["custom_id"]), line.get("error"), line.get("response")
         if not response:
-            return not_answered(name, str((error or {}).get("code")), line)
-        if response["status_code"] != 200:
-            return self.refused(name, response["status_code"], response["body"])
+            return not_answered(name, str(members_of(error).get("code") or error), line)
+        status = count(response.get("status_code"))
+        if status is not None and status >= 300:
+            return self.refused(name, status, response["body"])
         return name, answer(response["body"])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from knownminds.environments import Message, Prompt
 from knownminds.llm_adapters.adapter import Reply, Sampling, Usage, refused
 
-from .http import Http, count, in_parts, usage_of
+from .http import Http, added, in_parts, members_of, usage_of
 
 # The later version, 2026-10-21, takes no temperature from any model.
 _VERSION = "2023-06-01"
@@ -53,8 +54,8 @@ class Anthropic(Http):
     def answer(self, content: dict[str, Any], body: bytes, likely: bool) -> Reply:
         """Return the reply in a body."""
         text = "".join(part["text"] for part in content["content"] if part["type"] == "text")
-        reason, used = str(content.get("stop_reason") or ""), content.get("usage") or {}
-        return Reply(text, reason, _usage(used), str(content.get("model") or ""))
+        reason, usage = content.get("stop_reason"), _usage(members_of(content.get("usage")))
+        return Reply(text, str(reason or ""), usage, str(content.get("model") or ""))
 
 
 def split(prompt: Prompt, provider: str) -> tuple[list[Message], list[Message]]:
@@ -68,15 +69,14 @@ def split(prompt: Prompt, provider: str) -> tuple[list[Message], list[Message]]:
     return list(prompt.messages[:n]), list(prompt.messages[n:])
 
 
-def _usage(usage: dict[str, Any]) -> Usage:
-    received = usage.get("output_tokens_details") or {}
-    cached = count(usage.get("cache_read_input_tokens"))
-    written = count(usage.get("cache_creation_input_tokens"))
-    sent = count(usage.get("input_tokens"))
+def _usage(usage: Mapping[str, Any]) -> Usage:
+    sent, cached, written = map(
+        usage.get, ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    )
     if sent is not None:  # what goes to and comes from the cache is counted apart
-        sent += (cached or 0) + (written or 0)
-    output, thought = usage.get("output_tokens"), received.get("thinking_tokens")
-    return usage_of(sent, output, thought, cached, written)
+        sent = added(sent, cached, written)
+    thought = members_of(usage.get("output_tokens_details")).get("thinking_tokens")
+    return usage_of(sent, usage.get("output_tokens"), thought, cached, written)
 
 
 def _mark(system: list[dict[str, Any]], messages: list[Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -9,7 +10,7 @@ from knownminds.environments import Message, Prompt
 from knownminds.llm_adapters.adapter import Reply, Sampling, Usage
 
 from .anthropic import split
-from .http import Http, count, in_base64, likely_tokens, usage_of
+from .http import Http, added, in_base64, likely_tokens, members_of, usage_of
 
 _REASONS = {
     "STOP": "stop",
@@ -73,7 +74,7 @@ class Google(Http):
     def answer(self, content: dict[str, Any], body: bytes, likely: bool) -> Reply:
         """Return the reply in a body."""
         candidate, text, reason = _candidate(content)
-        result = candidate.get("logprobsResult") or {}
+        result = members_of(candidate.get("logprobsResult")) if likely else {}
         chosen = result.get("chosenCandidates") or []
         ranked = result.get("topCandidates") or [{}] * len(chosen)
         rows = (
@@ -83,7 +84,7 @@ class Google(Http):
         return Reply(
             text,
             reason,
-            _usage(content.get("usageMetadata") or {}),
+            _usage(members_of(content.get("usageMetadata"))),
             str(content.get("modelVersion") or ""),
             log_probabilities=likely_tokens(rows) if likely else None,
         )
@@ -98,21 +99,21 @@ def _candidate(content: dict[str, Any]) -> tuple[dict[str, Any], str, str]:
         text = "".join(p["text"] for p in parts if "text" in p and not p.get("thought"))
         word = str(candidate.get("finishReason") or "")
         return candidate, text, _REASONS.get(word, word.lower())
-    if (content.get("promptFeedback") or {}).get("blockReason"):
+    if members_of(content.get("promptFeedback")).get("blockReason"):
         return {}, "", "refusal"
     raise ValueError("A reply without candidates names what has blocked the prompt.")
 
 
-def _usage(usage: dict[str, Any]) -> Usage:
+def _usage(usage: Mapping[str, Any]) -> Usage:
     if not usage:
         return Usage()
     # Reasoning is counted apart; a count that is 0 is left out.
     answer, thoughts, cached = (
-        count(usage.get(name)) or 0
+        usage.get(name) or 0
         for name in ("candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount")
     )
     sent, total = usage.get("promptTokenCount"), usage.get("totalTokenCount")
-    return usage_of(sent, answer + thoughts, thoughts, cached, total=total)
+    return usage_of(sent, added(answer, thoughts), thoughts, cached, total=total)
 
 
 def _content(message: Message) -> dict[str, Any]:

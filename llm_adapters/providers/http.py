@@ -50,8 +50,9 @@ _OF_THE_PROMPT = ("messages", "input", "prompt", "contents")
 # A setting as servers name it in a sentence: in quotes, or beside a word for "not taken".
 _NAMED = re.compile(
     r"['\"`](seed|temperature|top_p|max_tokens|max_completion_tokens|reasoning_effort|verbosity|"
-    r"top_logprobs|logprobs|thinking)['\"`]|(?:param\w*|argument|field|name)\W{1,3}(seed)\b"
-    r"|\b(seed)\b\W+(?:is|are|was)? ?(?:not|un|invalid)",
+    r"top_logprobs|logprobs|thinking)['\"`]"
+    r"|(?:param\w*|arguments?|fields?|names?|keys?|options?|supplied|support\w*)\W{1,3}(seed)\b"
+    r"|\b(seed)\b\W+(?:\w+\W+){0,2}?(?:not\b|un|invalid|extra\b|forbidden|cannot\b)",
     re.IGNORECASE,
 )
 _MODERATED = re.compile(
@@ -201,6 +202,8 @@ class Http:
             said = reply.text and reply.finish_reason != "refusal"
             if most is None or whole or not said:
                 reason = self.reasons.get(reply.finish_reason, reply.finish_reason)
+                if not reason and _fills(reply, settings.max_tokens):
+                    reason = "length"
                 raw = body.decode(errors="replace")
                 return replace(reply, finish_reason=reason, raw=raw)
             failure = self._lacks_log_probabilities(body)
@@ -261,7 +264,7 @@ class Http:
         Only what a server refuses is surely not charged. A 5xx may come from a gateway, after the
         model behind it has answered.
         """
-        said, about, param = _complaint(body)
+        said, about, param = complaint(body)
         if status < 500 and status != 401 and (refusal := self._refusal(status, said, about, body)):
             return refusal
         if status in (401, 403) or (status == 400 and b"API_KEY_INVALID" in body):
@@ -279,8 +282,8 @@ class Http:
         wait = _wait(headers or {}, body)
         if status == 429 and _OF_A_DAY.search(f"{about} {body.decode(errors='replace')}"):
             message = (
-                f"The quota of a day is used up at {self} (429): {said} Go on when there is a new "
-                "one."
+                f"The quota of a day is used up at {self} (429): {said} Give the same command "
+                "again tomorrow."
             )
             return Failed(message, "retry", "quota", charged=False, raw=body)
         if status == 429:
@@ -358,17 +361,21 @@ class Http:
 
     def _passed_on(self, error: Any, body: bytes) -> Failed:
         """Return what an error means that came with status 200, as OpenRouter passes them on."""
-        told = error if isinstance(error, dict) else {}
-        words = " ".join(str(told.get(name) or "") for name in ("code", "type", "status"))
+        told = {"error": error}
+        words = " ".join(
+            str(members_of(error).get(name) or "") for name in ("code", "type", "status")
+        )
         number = re.search(r"\b[45]\d\d\b", words)
         status = int(number[0]) if number else 0
         for word, meant in _STATUS_OF.items():
             if not status and word in words.lower():
                 status = meant
+        if not status and complaint(json.dumps(told).encode())[2]:
+            status = 400
         if not status:
             return self.unreadable(self.rule, body)
         failure = self.failed(status, body)
-        if failure.kind != "refused":
+        if failure.kind not in ("refused", "setting"):
             failure.charged = None  # the failure came behind an answer that had begun
         return failure
 
@@ -481,9 +488,34 @@ def in_parts(message: Message, picture: Callable[[str], dict[str, Any]]) -> dict
     return {"role": message.role, "content": [*shown, text] if shown else message.content}
 
 
+def members_of(value: object) -> Mapping[str, Any]:
+    """Return an object of JSON; one of another type says nothing, and drops no answer."""
+    return value if isinstance(value, dict) else {}
+
+
 def count(value: object) -> int | None:
     """Return a number of tokens, or None if a server sends anything else; see `Usage`."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value):
+        return int(value)
     return value if type(value) is int else None
+
+
+def added(*parts: object) -> int | None:
+    """Return the sum of counts, of which one that is left out is 0; None if one is no count."""
+    numbers = [count(0 if part is None else part) for part in parts]
+    known = [n for n in numbers if n is not None and n >= 0]
+    return sum(known) if len(known) == len(parts) else None
+
+
+def _fills(reply: Reply, limit: int | None) -> bool:
+    """Say whether an answer without a word for its end may have been cut off at the limit.
+
+    Where its tokens are not said, it has one for each byte at most.
+    """
+    n = reply.usage.output_tokens
+    return limit is not None and (len(reply.text.encode()) if n is None else n) >= limit
 
 
 def usage_of(
@@ -556,33 +588,31 @@ def _proxy_for(scheme: str, host: str) -> str | None:
     return proxy
 
 
-def _complaint(body: bytes) -> tuple[str, str, str]:
+def complaint(body: bytes) -> tuple[str, str, str]:
     """Return what a server says about an error, how it calls it, and which setting it names.
 
-    The words have 200 characters at most. Errors come as an object, in a list (Google), or with a
-    list of what is wrong with each field (422).
+    The words have 200 characters at most. Errors come as an object, in a list (Google), with a
+    list of what is wrong with each field (422), or as nothing but words.
     """
     try:
         content = json.loads(body)
     except (ValueError, RecursionError):
-        return body[:200].decode(errors="replace"), "", ""
+        content = body.decode(errors="replace")
     content = content[0] if isinstance(content, list) and content else content
     error = (content.get("error") or content) if isinstance(content, dict) else content
-    if not isinstance(error, dict):
-        return str(error)[:200], "", ""
+    error = error if isinstance(error, dict) else {"message": error}
     said = error.get("message") or error.get("detail") or body.decode(errors="replace")
     fields = said.get("detail", []) if isinstance(said, dict) else said
     param = str(error.get("param") or "")
     if isinstance(fields, list):
-        known = [one for one in fields if isinstance(one, dict) and one.get("loc")]
+        known = [one for one in map(members_of, fields) if isinstance(one.get("loc"), list)]
         places = ["/".join(map(str, one["loc"])) for one in known]
-        said = "; ".join(f"{at}: {one.get('msg')}" for at, one in zip(places, known, strict=True))
+        told = [f"{at}: {one.get('msg')}" for at, one in zip(places, known, strict=True)]
+        said = "; ".join(told or map(str, fields))
         names = [place.removeprefix("body/") for place in places]
         # What cannot be left out is named before a seed, which can.
         param = param or next((name for name in names if name != "seed"), "".join(names[:1]))
-    raw = (
-        (error.get("metadata") or {}).get("raw") if isinstance(error.get("metadata"), dict) else ""
-    )
+    raw = members_of(error.get("metadata")).get("raw")
     said = f"{said} {raw}" if raw else str(said)
     if not param and (named := _NAMED.search(said)):
         param = next(filter(None, named.groups())).lower()

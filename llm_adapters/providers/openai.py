@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, NamedTuple
 from urllib.parse import urlsplit
 
@@ -14,7 +14,7 @@ from knownminds.llm_adapters.adapter import (
     given,
 )
 
-from .http import Http, in_parts, likely_tokens, usage_of
+from .http import Http, in_parts, likely_tokens, members_of, usage_of
 
 _NAMES = {"top_log_probabilities": "top_logprobs"}
 # Ends of the names of hosts that take OpenAI's later name of the limit on tokens.
@@ -105,17 +105,19 @@ class OpenAI(Http):
         """Return the reply in a body."""
         choice = content["choices"][0]
         if choice.get("error"):
-            raise self._passed_on(choice["error"], body)
+            failure = self._passed_on(choice["error"], body)
+            failure.kind = "broken" if failure.then == "retry" else failure.kind
+            raise failure
         if choice.get("finish_reason") == "error":
             raise self.unreadable("An answer does not end with the word error", body)
         message = choice["message"]
         refusal, text = message.get("refusal"), _text(message.get("content"))
-        tokens = (choice.get("logprobs") or {}).get("content") or ()
+        tokens = (members_of(choice.get("logprobs")).get("content") or ()) if likely else ()
         rows = ((t["token"], t["logprob"], _pairs(t.get("top_logprobs") or ())) for t in tokens)
         return Reply(
             str(refusal or text),
             "refusal" if refusal else str(choice.get("finish_reason") or ""),
-            _usage(content.get("usage") or {}),
+            _usage(members_of(content.get("usage"))),
             str(content.get("model") or ""),
             log_probabilities=likely_tokens(rows) if likely else None,
         )
@@ -125,9 +127,9 @@ def _picture(data: str) -> dict[str, Any]:
     return {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}}
 
 
-def _usage(usage: dict[str, Any]) -> Usage:
-    sent = usage.get("prompt_tokens_details") or {}
-    received = usage.get("completion_tokens_details") or {}
+def _usage(usage: Mapping[str, Any]) -> Usage:
+    sent = members_of(usage.get("prompt_tokens_details"))
+    received = members_of(usage.get("completion_tokens_details"))
     return usage_of(
         usage.get("prompt_tokens"),
         usage.get("completion_tokens"),

@@ -91,9 +91,9 @@ class Caps:
             getattr(self, prefix + name) for name in ("calls", "tokens", "dollars")
         )
         if calls is not None and due.calls > calls:
-            return f"{calls:,} calls"
+            return f"{calls:,} call{'' if calls == 1 else 's'}"
         if tokens is not None and due.tokens > tokens:
-            return f"{tokens:,} tokens"
+            return f"{tokens:,} token{'' if tokens == 1 else 's'}"
         if dollars is not None and due.money > int(dollars * NANO):
             return f"${Decimal(int(dollars * NANO)) / NANO:f}"
         return ""
@@ -120,12 +120,16 @@ class Spending:
         Of all of them, with what is reserved.
     reserved, under_way
         What is reserved for the calls under way, and how many these are.
+    beyond
+        Of each participant: by how many tokens more was sent than could be foreseen, and how many
+        its longest answer has.
     """
 
     def __init__(self) -> None:
         self.of: dict[tuple[str, int], Spent] = {}
         self.total = self.reserved = Spent()
         self.under_way = 0
+        self.beyond: dict[str, tuple[int, int]] = {}
         self._moved: asyncio.Future[None] | None = None
 
     def begin(self, run: str, spent: Mapping[int, Spent]) -> None:

@@ -14,7 +14,7 @@ from knownminds.llm_adapters.adapter import Failed
 from knownminds.llm_adapters.batches import batches_of
 from knownminds.llm_adapters.batches.contract import Results, Standing
 
-from .admission import check_least
+from .admission import CAPPED, check_least
 from .ledger import OPEN, Attempt, Batch
 from .prices import Spent
 
@@ -171,6 +171,7 @@ class Rounds:
         """Have requests answered, in as many batches as the provider's limits need."""
         try:
             for part in self._parts(waiting):
+                self._foresee(part)
                 if not self.gate.stopped:
                     await self._step(self._named(part))
                 if self.how.requests is not None:
@@ -178,6 +179,16 @@ class Rounds:
             await self.collect()
         finally:
             _end(waiting)
+
+    def _foresee(self, part: Sequence[_Waiting]) -> None:
+        """Stop if requests that were let in pass a cap by what batches before them have had."""
+        more, due = Spent(), self.gate.spending.total
+        for one in part:
+            before = one.attempt.used(self.ledger.price)
+            one.attempt.foresee(*self.ledger.beyond)
+            more += one.attempt.used(self.ledger.price) - before
+        if (more.tokens or more.money) and (over := self.gate.caps.over(due + more)):
+            self.gate.stop(f"{CAPPED[0]} {over} is reached")
 
     def _parts(self, waiting: Sequence[_Waiting]) -> Iterator[list[_Waiting]]:
         """Divide requests among batches that the provider takes."""

@@ -30,12 +30,14 @@ from filelock import FileLock, Timeout
 from knownminds.environments import Message, Prompt
 from knownminds.environments.record.folders import writable
 from knownminds.llm_adapters.adapter import (
+    MOST_TOKENS,
     Failed,
     Reply,
     Sampling,
     Usage,
     given,
     read_reply,
+    whole_characters,
     write_reply,
 )
 from knownminds.llm_adapters.masking import masked
@@ -47,6 +49,7 @@ FORMAT = 7
 FILE = "ledger.sqlite"
 LOCK = "ledger.lock"
 OPEN = ("intended", "submitted")  # states of a batch whose results were not read
+SENT_ANEW = "sent anew without the seed"  # begins the note of a call that was refused for its seed
 _LEFT = ("trials.parquet", "report.html")  # what a run leaves beside its ledger
 _PUT_BACK = f"Put {FILE} back as it was, with {FILE}-wal if that was there, or name another folder."
 
@@ -113,6 +116,16 @@ class Attempt:
     reply: Reply | None = None
     shown: tuple[str, Prompt] | None = field(default=None, repr=False)
 
+    def foresee(self, more: int, longest: int) -> None:
+        """Take for its most what other calls of its participant have had, see `Spending`."""
+        self.most_sent += more
+        self.most_received = max(self.most_received, longest)
+
+    @property
+    def counts(self) -> str:
+        """As what it is counted: its state, or "anew" of one that was sent anew without a seed."""
+        return "anew" if self.note.startswith(SENT_ANEW) else self.state
+
     def used(self, price: Price | None) -> Spent:
         """Return what it has used at most; what the provider does not say counts in full."""
         price = in_batches(price) if self.batch and price else price
@@ -148,10 +161,11 @@ class Account:
 
     Parameters
     ----------
-    calls : requests sent, by the state of the attempt
+    calls : requests sent, by what they count as, see `Attempt`
     batches : batches of requests, by their state
     re_asked : how often a question was put again because its answer was malformed
-    answers_without_tokens : that came without their number of tokens, which count 0 in the next
+    answers_without_tokens : that came without their number of tokens, which count 0 in the sums
+        below, and at their most in `reserved` and under caps
     answers_beyond_what_was_foreseen : that used more tokens than could be foreseen, or brought
         more than the limit that was set
     impossible_counts : numbers of tokens that were said and cannot be, and are taken as not said
@@ -399,7 +413,7 @@ class Ledger:
 
     def __init__(self, file: LedgerFile, cell: str, keys: tuple[bytes, ...] = ()):
         self.file, self.cell, self.folder = file, cell, file.folder / cell
-        self._keys, self._shared = keys, False
+        self._keys, self._shared, self._who = keys, False, ""
         self._later: list[Statement] = []
         self._start = ""
         self.price = read_price(self._facts("price").get("", None))
@@ -474,13 +488,10 @@ class Ledger:
         ValueError
             If there is none, or it is of another format.
         """
-        path = Path(folder).absolute()
-        where = next((up for up in (path, *path.parents) if (up / FILE).is_file()), None)
-        if where is None:
-            raise _no_run(folder)
+        where = _above(folder)
         file = LedgerFile.read(where)
         try:
-            ledger = cls(file, _cell(path, where))
+            ledger = cls(file, _cell(Path(folder), where))
             if not ledger.is_there:
                 raise _no_run(folder, () if ledger.cell else file.cells)
         except ValueError:
@@ -613,6 +624,7 @@ class Ledger:
         """Return what each session has used; what is open or may have been paid counts in full."""
         by_session: dict[int, Spent] = {}
         for attempt in self.counted():
+            self._learn(attempt)
             session = attempt.key[0]
             by_session[session] = by_session.get(session, Spent()) + attempt.used(self.price)
         return by_session
@@ -623,13 +635,14 @@ class Ledger:
         tokens: Counter[str] = Counter()
         re_asked = set()
         untold = unforeseen = paid = reserved = 0
+        limit = self.configuration.get("sampling", {}).get("max_tokens", MOST_TOKENS)
         for attempt in self.counted():
-            calls[attempt.state] += 1
+            calls[attempt.counts] += 1
             used = attempt.used(self.price)
             usage = attempt.reply.usage if attempt.reply else Usage()
             known = usage.input_tokens is not None and usage.output_tokens is not None
             untold += attempt.reply is not None and not known
-            more = (usage.output_tokens or 0) > attempt.most_received
+            more = (usage.output_tokens or 0) > min(limit, attempt.most_received)
             unforeseen += more or used.tokens > attempt.most_sent + attempt.most_received
             paid += used.money if known else 0
             reserved += 0 if known else used.money
@@ -685,6 +698,7 @@ class Ledger:
     def was_read(self, attempt: Attempt, reply: Reply) -> None:
         """Write down what was read from an answer; with whatever is written next."""
         attempt.reply = reply
+        self._learn(attempt)
         self._later.append(self._update(attempt, reply=write_reply(reply).decode()))
         if reply.model_served and not self.model_served:
             self.model_served = reply.model_served
@@ -733,6 +747,22 @@ class Ledger:
         self._write(*statements)
 
     # Inside ----------------------------------------------------------------------------------
+
+    @property
+    def beyond(self) -> tuple[int, int]:
+        """What answers of the participant have had beyond what was foreseen, see `Spending`."""
+        if not self._who:
+            kept, who = self.configuration, ("provider", "model", "base_url", "sampling")
+            self._who = json.dumps([kept.get(name) for name in who])
+        return self.file.spending.beyond.get(self._who, (0, 0))
+
+    def _learn(self, attempt: Attempt) -> None:
+        """Foresee of the participant's next calls what an answer has had."""
+        if attempt.reply is not None:
+            (more, longest), usage = self.beyond, attempt.reply.usage
+            more = max(more, (usage.input_tokens or 0) - attempt.most_sent)
+            seen = more, max(longest, usage.output_tokens or 0)
+            self.file.spending.beyond[self._who] = seen
 
     def _begin(
         self, configuration: Mapping[str, Any], sessions: int, price: Price | None, **about: Any
@@ -810,8 +840,7 @@ class Ledger:
         """Mask keys in a text, and make it one that can be written at all."""
         if not isinstance(value, str):
             return value
-        # Half a character, as a cut answer may hold, is no UTF-8.
-        return masked(value.encode("utf-8", "replace"), self._keys).decode()
+        return masked(whole_characters(value).encode(), self._keys).decode()
 
 
 def price_in(folder: str | os.PathLike[str] | None) -> Price | None:
@@ -839,6 +868,25 @@ def has_run(folder: str | os.PathLike[str]) -> bool:
     except NoRun:
         return False
     return True
+
+
+def stays_in(folder: str | os.PathLike[str]) -> str:
+    """Say that what was paid for stays with the runs of a folder; "" if nothing was."""
+    paid = "SELECT 1 FROM attempt WHERE state NOT IN ('error_unpaid', 'refused') LIMIT 1"
+    try:
+        with LedgerFile.read(_above(folder)) as file:
+            return f" What was paid for stays in {folder}." if list(file.rows(paid)) else ""
+    except ValueError:
+        return ""
+
+
+def _above(folder: str | os.PathLike[str]) -> Path:
+    """Return the folder of a ledger: that of a run, or the next one above; `NoRun` if none is."""
+    path = Path(folder).absolute()
+    where = next((up for up in (path, *path.parents) if (up / FILE).is_file()), None)
+    if where is None:
+        raise _no_run(folder)
+    return where
 
 
 def _no_run(folder: str | os.PathLike[str], cells: Sequence[str] = ()) -> NoRun:

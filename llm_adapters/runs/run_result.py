@@ -28,7 +28,9 @@ COUNTED = {
     "written_tokens": "of these written to a cache",
     "output_tokens": "tokens received",
     "reasoning_tokens": "of these hidden reasoning",
-    "answers_without_tokens": "answers without their number of tokens, which count as 0",
+    "answers_without_tokens": (
+        "answers without their number of tokens, which count at their most in dollars and caps"
+    ),
     "impossible_counts": "numbers of tokens that cannot be, which count as not said",
     "cut_prompts": "prompts of which the server counts a part only, and may have cut the rest",
     "answers_beyond_what_was_foreseen": "answers with more tokens than could be foreseen",

@@ -38,11 +38,13 @@ from knownminds.llm_adapters.adapter import (
 )
 from knownminds.llm_adapters.batches import batches_of
 from knownminds.llm_adapters.masking import known_keys
+from knownminds.llm_adapters.providers.http import complaint
 
 from .admission import SILENT, Caps, Gate, check_least
 from .batch_rounds import NOT_SENT, Batching, Rounds
 from .ledger import (
     OPEN,
+    SENT_ANEW,
     Attempt,
     Ledger,
     LedgerFile,
@@ -66,6 +68,7 @@ TRIALS = "trials.parquet"
 MOST_SESSIONS = 1_000_000
 
 _OVERLOADED = ("often", "server 503", "server 529")  # kinds of a provider that has too much to do
+_BROKEN = 2  # how often an answer that breaks off is asked for: each may have been paid
 _LONGEST_PAUSE = 60.0  # seconds that the doubling of pauses ends at
 _LONGEST_WAIT = 600.0  # seconds that a provider may ask to wait; if it asks for more, the run stops
 _DENSEST = 8  # bytes for each token of words that a prompt has more; English has 4 to 5
@@ -547,7 +550,7 @@ class _Chair:
                 last = await self._obtain(turn, slot, tries, prompt)
             if last is None:
                 return None
-            attempts += sum(attempt.state not in ("inflight", "unknown") for attempt in tries)
+            attempts += sum(one.counts not in ("inflight", "unknown", "anew") for one in tries)
             if last.reply is None:
                 # A malformed answer is kept if asking again brought none.
                 outcome = Outcome.REFUSED if last.state == "refused" else Outcome.ERROR
@@ -626,6 +629,7 @@ class _Chair:
             key = (self.number, turn, len(every))
             request = request_hash(self.who, prompt.hash)
             attempt = Attempt(key, slot, request, "inflight", sent, received)
+            attempt.foresee(*self.ledger.beyond)
             attempt.shown = self.who, prompt
             attempt.batch = "" if runner.rounds is None else NOT_SENT
             tries.append(attempt)
@@ -641,7 +645,7 @@ class _Chair:
             self.reason = await gate.enter(self.number, attempt.used(runner.price))
             if self.reason:
                 return attempt
-            most, failure, entered = attempt.used(runner.price), None, gate.now()
+            reserved, failure, entered = attempt.used(runner.price), None, gate.now()
             try:
                 self.ledger.sent([attempt])
                 came = self.ledger.came(attempt, await adapter.send(body))
@@ -649,12 +653,12 @@ class _Chair:
                 runner.read(attempt, came, prompt, self.settings)
             except Failed as error:
                 failure = error
-                failures["often" if error.kind == "often" else "others"] += 1
+                failures[error.kind if error.kind in ("often", "broken") else "others"] += 1
                 if error.kind in _OVERLOADED:
                     gate.slow_down(entered, min(error.wait or 0.0, _LONGEST_WAIT))
                 self.ledger.failed(attempt, error, final=self._gives_up(error, failures, seeded))
             finally:
-                gate.leave(self.number, most, attempt.used(runner.price))
+                gate.leave(self.number, reserved, attempt.used(runner.price))
             if failure is None:
                 runner.repeated = runner.unanswered = 0
                 gate.went_well()
@@ -668,6 +672,7 @@ class _Chair:
         """Say whether a question stays without an answer; or stop the run, or neither."""
         runner, gate, retries = self.runner, self.runner.gate, self.runner.how.retries
         over = failures["others"] >= retries.attempts or failures["often"] >= retries.rate_limited
+        over = over or failures["broken"] >= min(retries.attempts, _BROKEN)
         if runner.leaves_out(error, seeded):
             pass
         elif error.then == "stop":
@@ -677,7 +682,7 @@ class _Chair:
         elif error.kind == "quota":
             gate.stop(str(error))
         elif error.wait is not None and error.wait > _LONGEST_WAIT:
-            gate.stop(f"the provider asks to wait for {error.wait:g} seconds")
+            gate.stop(f"the provider asks to wait for {error.wait:,.0f} seconds")
         elif error.then == "retry" and not over:
             pass
         elif error.kind == "connection" and error.charged is False:
@@ -754,8 +759,9 @@ class _Runner:
         if error.setting != "seed" or not (seeded and self.kept["session_seed"]):
             return False
         if not self.left_out:
-            self.left_out = str(error)
+            self.left_out = complaint(error.raw)[0]
             self.ledger.leave_out(self.left_out)
+        error.args = (f"{SENT_ANEW}: {self.left_out}",)
         return True
 
     def fail(self, error: Failed) -> None:
@@ -781,9 +787,10 @@ class _Runner:
     def _warn_of_cut_prompt(self, n: int, before: int) -> None:
         """Say once what it means that a server counts too little."""
         message = (
-            f"{self.adapter} counts {n:,} tokens for a prompt that has grown, and {before:,} for "
-            "an earlier one. It cuts prompts and does not say so, or counts them in part. If it "
-            "cuts them, the answers are to a part of the question: give it a larger context."
+            f"{self.adapter} counts too few tokens for a prompt that has grown: {n:,}, after "
+            f"{before:,} for an earlier one. It cuts prompts and does not say so, or counts them "
+            "in part. If it cuts them, the answers are to a part of the question: give it a larger "
+            "context."
         )
         if not self._warned:
             (self.how.warn or warnings.warn)(message)

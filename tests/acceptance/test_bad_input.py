@@ -94,6 +94,8 @@ def table(trials):
         (("audit", "optimism"), "optimism_bias"),
         (("audit", "optimism_bias", "--effect", "1.5"), "1.5"),
         (("audit", "optimism_bias", "--subjects", "1"), "1"),
+        (("run", PLACE, "--llm", "openai:a", "--llm=openai:b"), "--llm once"),
+        (("benchmark", "cogbench", "--llm", "openai:a", "--llm", "openai:a"), "openai:a twice"),
         (("budget", PLACE), "language model"),
         (("budget", PLACE, "--llm", "openai:gpt-4o-minni"), "gpt-4o-mini"),
         (("budget", PLACE, "--llm", "openai:gpt-4o-mini", "--price", "a:b=x"), "a:b"),

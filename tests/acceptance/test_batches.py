@@ -105,7 +105,7 @@ def test_a_batch_whose_seeds_are_refused_is_sent_again_without_them(command, tmp
         ended = command(*words_of(wire, server, tmp_path, 1))
         assert ended.code == 0, ended.err
         assert [len(batch.calls) for batch in server.ours] == [TRIALS, TRIALS]
-    assert ended.result["calls"] == {"error_unpaid": TRIALS, "ok": TRIALS}
+    assert ended.result["calls"] == {"anew": TRIALS, "ok": TRIALS}
     assert "'seed'" in ended.result["left_out"]
     assert (rows(tmp_path)["outcome"] == "ok").all()
 

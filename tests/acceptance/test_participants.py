@@ -98,7 +98,7 @@ def test_two_participants_have_two_names(knownminds, server, tmp_path):
     words = ("benchmark", "cogbench", "--plan", plan, *named, *where(server))
     code, _, err = knownminds(*words, "--out", tmp_path / "F")
     assert code == 2
-    assert "Two participants are called openai:a" in err
+    assert "has a name of its own; got openai:a twice" in err
     assert not server.calls
 
 

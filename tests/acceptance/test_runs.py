@@ -460,6 +460,9 @@ def test_a_seed_that_nobody_asked_for_is_left_out_where_it_is_refused(knownminds
         assert 1 <= seeded <= SESSIONS  # those that were under way, and none after them
         assert len(server.calls) == seeded + SESSIONS * TRIALS
         assert "'seed' is not supported" in json.loads(said)["left_out"]
+        assert "--no-seed" not in json.loads(said)["left_out"]
+        assert json.loads(said)["calls"] == {"anew": seeded, "ok": SESSIONS * TRIALS}
+        assert set(rows(tmp_path / "r")["attempt"]) == {1}
         assert json.loads(said)["nano_dollars_at_most"] == nano_dollars(server, server.charged)
         # What is on record holds for what comes later.
         assert knownminds(*words_of(server, tmp_path / "r", SESSIONS + 1))[0] == 0

@@ -24,7 +24,7 @@ on_each_wire = pytest.mark.parametrize("wire", WIRES)
 
 def reply_in(wire, text, why=None, *, sent=9, received=1, thought=None, total=None):
     """Return the body of an answer as a wire has it, with these counts; without those of None."""
-    why = why or WHOLE.get(wire, "stop")
+    why = None if why == "null" else why or WHOLE.get(wire, "stop")
     if wire == "anthropic":
         counts = {"input_tokens": sent, "output_tokens": received}
         counts["output_tokens_details"] = {"thinking_tokens": thought}
@@ -58,10 +58,13 @@ def play(wire, answer, *, place=PLACE, limit=MOST, **options):
         said = {"text": "E", "sent": words_of(request), **answer(request)}
         return json.dumps(reply_in(wire, **said)).encode()
 
+    return play_of(adapter_of(wire, content), place, limit, **options)
+
+
+def play_of(adapter, place=PLACE, limit=MOST, folder=None, **options):
+    """Let an adapter play a session."""
     how = {"settings": Sampling(max_tokens=limit), "retries": Retries(pause=0.0), "price": PRICE}
-    return asyncio.run(
-        run_sessions_in(None, adapter_of(wire, content), place, 1, 9, **how, **options)
-    )
+    return asyncio.run(run_sessions_in(folder, adapter, place, 1, 9, **how, **options))
 
 
 def words_of(request):
@@ -91,11 +94,34 @@ def words_of(request):
         ("google", {"received": None, "total": 20}, Usage(9, 11, 0, 0)),
         # Where neither part is said, all of the total counts as received.
         ("openai", {"sent": None, "received": None, "total": 911}, Usage(None, 911)),
+        # Numbers as texts; a part that is no number is not 0.
+        ("openai", {"sent": "9", "received": 2.0, "thought": "900"}, Usage(9, 902, 900)),
+        ("anthropic", {"sent": 9.0, "received": "2", "thought": 900.0}, Usage(9, 902, 900)),
+        ("google", {"received": 2, "thought": "900"}, Usage(9, 902, 900, 0)),
+        ("google", {"received": 2, "thought": [900]}, Usage(9, None, None, 0)),
+        ("google", {"received": 2, "thought": [900], "total": 911}, Usage(9, 902, None, 0)),
     ],
 )
 def test_where_parts_and_total_disagree_the_dearer_counts(wire, counts, usage):
     body = json.dumps(reply_in(wire, "E", **counts)).encode()
     assert adapter_of(wire, None).read(body, Sampling()).usage == usage
+
+
+USAGE = {"anthropic": "usage", "google": "usageMetadata"}  # else "usage"
+
+
+@on_each_wire
+@pytest.mark.parametrize("usage", [[1], "none", 7, {"prompt_tokens_details": [1]}])
+def test_usage_of_another_type_is_not_said_and_drops_no_answer(wire, usage):
+    def answer(request):
+        body = reply_in(wire, named(request)) | {USAGE.get(wire, "usage"): usage}
+        return json.dumps(body).encode()
+
+    run = play_of(adapter_of(wire, answer))
+    assert set(run.trials.frame["outcome"]) == {"ok"}
+    assert run.account.answers_without_tokens == PLACE.n_trials
+    assert run.dollars_paid == 0
+    assert run.dollars > PLACE.n_trials * 2 * MOST / 10**6
 
 
 @on_each_wire
@@ -141,7 +167,7 @@ def test_a_prompt_that_a_server_cuts_is_told_at_once_and_counted_at_its_most(wir
     # The first prompt that is cut may count more than the one before it.
     assert run.account.cut_prompts >= over - 1
     assert len(told) == 1
-    assert "counts 80 tokens for a prompt that has grown" in told[0]
+    assert "too few tokens for a prompt that has grown: 80" in told[0]
     assert run.dollars >= (sum(bill) + 2 * place.n_trials) / 10**6
 
 
@@ -151,6 +177,24 @@ def test_an_answer_above_the_limit_that_was_set_is_beyond_what_was_foreseen(wire
     assert run.account.answers_beyond_what_was_foreseen == PLACE.n_trials
     run = play(wire, lambda _: {"received": MOST})
     assert run.account.answers_beyond_what_was_foreseen == 0
+
+
+@on_each_wire
+def test_what_one_answer_had_beyond_its_limit_is_foreseen_of_the_next_and_of_a_new_start(
+    wire, tmp_path
+):
+    def content(request):
+        return json.dumps(reply_in(wire, "E", sent=words_of(request), received=900)).encode()
+
+    def go(tokens):
+        return play_of(adapter_of(wire, content), folder=tmp_path, caps=Caps(tokens=tokens))
+
+    # Two answers of 900 tokens pass 1,500: one has been seen.
+    assert (go(1_500).calls, go(1_500).calls) == (1, 1)
+    run = go(2_700)
+    assert run.calls == 2
+    assert run.tokens < 2_700
+    assert run.account.answers_beyond_what_was_foreseen == 2
 
 
 @pytest.mark.parametrize(
@@ -198,6 +242,19 @@ def named(request):
     return re.findall(r"\b[A-Z]\b", request.content.decode())[-1]
 
 
+@on_each_wire
+@pytest.mark.parametrize(
+    ("text", "received", "outcome"), [("E", 2, "ok"), ("E", 5, "truncated"), ("E", None, "ok")]
+)
+def test_an_answer_without_a_word_for_its_end_is_cut_off_if_it_fills_the_limit(
+    wire, text, received, outcome
+):
+    frame = play(
+        wire, lambda r: {"text": named(r), "why": "null", "received": received}, limit=5
+    ).trials.frame
+    assert set(frame["outcome"]) == {outcome}
+
+
 @pytest.mark.parametrize("word", ["eos", "stop_sequence", "end_turn", None])
 def test_words_of_compatible_servers_for_a_whole_answer_are_known(word):
     body = reply_in("ollama", "E")
@@ -216,9 +273,12 @@ def test_a_choice_that_broke_off_is_no_answer_and_may_have_been_paid(change, the
     with pytest.raises(Failed, match=r"502|error") as caught:
         adapter_of("ollama", None).read(json.dumps(body).encode(), Sampling())
     assert (caught.value.then, caught.value.charged) == (then, None)
+    run = play_of(adapter_of("ollama", lambda _: json.dumps(body).encode()))
+    # Three questions in a row end the run; each answer that broke off may have been paid.
+    assert run.calls == 3 * (2 if then == "retry" else 1)
 
 
 @on_each_wire
 def test_half_an_emoji_is_replaced_and_ends_no_run(wire):
     frame = play(wire, lambda _: {"text": "E \ud83d"}).trials.frame
-    assert frame["raw_text"].tolist() == ["E ?"] * PLACE.n_trials
+    assert frame["raw_text"].tolist() == ["E \ufffd"] * PLACE.n_trials

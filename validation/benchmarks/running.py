@@ -17,7 +17,7 @@ from knownminds.environments import Rate
 from knownminds.environments.record.text_table import counted
 from knownminds.llm_adapters import Adapter, Failed, Sampling, check_heeds
 from knownminds.llm_adapters.configuration import Participant
-from knownminds.llm_adapters.runs.ledger import LedgerFile
+from knownminds.llm_adapters.runs.ledger import LedgerFile, stays_in
 from knownminds.llm_adapters.runs.participant import RUN
 from knownminds.llm_adapters.runs.prices import Price, parse_price
 from knownminds.llm_adapters.runs.run_result import Run
@@ -107,7 +107,7 @@ def players_of(
         Of those to which the plan gives none.
     """
     connection = {"base_url": base_url, "key_variable": key_variable, "timeout": timeout}
-    every = [_participant(plan, text) for text in dict.fromkeys(llms or plan.models)]
+    every = [_participant(plan, text) for text in llms or plan.models]
     if not every:
         raise ValueError(
             "A benchmark has one model at least: --llm PROVIDER:MODEL, or the table models of "
@@ -117,10 +117,10 @@ def players_of(
     players: dict[str, Player] = {}
     for who, entry in every:
         name = str(who)
-        if name in players and players[name].who != who:
+        if name in players:
             raise ValueError(
-                f"Two participants are called {name}; give each a name of its own: "
-                f"{who.llm}?name=..."
+                f"Each participant has a name of its own; got {name} twice. Leave one out, or "
+                f"name it: {who.llm}?name=..."
             )
         reach = {name: entry.get(name, value) for name, value in connection.items()}
         options: dict[str, Any] = {k: v for k, v in reach.items() if v is not None}
@@ -294,7 +294,7 @@ def run_benchmark(
     try:
         wait_for(every())
     except Failed as error:
-        raise ValueError(f"{error} What was paid for stays in {path}.") from None
+        raise ValueError(f"{error}{stays_in(path)}") from None
     begin(path, plan, names, options or {}, why, own)
     return read_benchmark(path)
 

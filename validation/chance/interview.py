@@ -26,7 +26,7 @@ from knownminds.llm_adapters.configuration import Participant
 from knownminds.llm_adapters.outcomes.outcome_probabilities import OutcomeProbabilities
 from knownminds.llm_adapters.outcomes.outcome_tree import extends
 from knownminds.llm_adapters.providers.token_sampler import TokenSampler
-from knownminds.llm_adapters.runs.ledger import Ledger
+from knownminds.llm_adapters.runs.ledger import Ledger, stays_in
 from knownminds.llm_adapters.runs.participant import RUN
 from knownminds.llm_adapters.runs.run_result import Run
 from knownminds.validation.costs.connect import (
@@ -190,8 +190,7 @@ class Interview:
             )
             if result.stopped:
                 raise ValueError(
-                    f"{result.stopped} What was paid for stays in {folder}; the same command goes "
-                    "on."
+                    f"{result.stopped.rstrip('.')}.{stays_in(folder)} The same command goes on."
                 )
             answers += item_answers(result, environment)
             if question.progress is not None:

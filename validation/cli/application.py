@@ -16,7 +16,7 @@ from knownminds.validation.engine.question import Option, Question
 
 from .interrupts import NOTHING_KEPT, Stopped
 from .output import note, print_json
-from .run_file import write_run_file
+from .run_file import typed_values, write_run_file
 
 Json = Annotated[
     bool, typer.Option("--json", metavar=" ", help="Print one JSON object and nothing else.")
@@ -51,10 +51,25 @@ def every_command(
     """Take what goes before a command."""
 
 
+class Command(TyperCommand):
+    """A command that takes an option once, unless it takes a list: no value is passed over."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Refuse an option that is given twice."""
+        for parameter in self.params:
+            values = typed_values(parameter, args)
+            single = not (getattr(parameter, "multiple", True) or getattr(parameter, "is_flag", 0))
+            if single and len(values) > 1:
+                raise ValueError(
+                    f"{ctx.info_name} takes {parameter.opts[0]} once; got {' and '.join(values)}."
+                )
+        return super().parse_args(ctx, args)
+
+
 def command(
     question: type[Asked],
     run: Callable[[Asked, bool], None],
-    parser: type[TyperCommand] | None = None,
+    parser: type[Command] = Command,
 ) -> None:
     """Make a command: its options are those of a question's fields, and --json.
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
-from typer.core import TyperCommand
 
 from knownminds.validation.chance.questions import RevealQuestion
 from knownminds.validation.costs.questions import AskBudget
@@ -23,7 +22,7 @@ from knownminds.validation.reading import (
     resolve_experiment,
 )
 
-from .application import command, leave
+from .application import Command, command, leave
 from .interrupts import Stopped, kept_in
 from .output import check_own_folder, note, print_json, progress_bar, prompt_text
 
@@ -471,7 +470,7 @@ def _run_part(part: _Part, typed: AskRun, say: Callable[[Any], object]) -> None:
     from knownminds.llm_adapters import Failed, Sampling
     from knownminds.llm_adapters.configuration import Participant
     from knownminds.llm_adapters.runs.batch_rounds import Batching
-    from knownminds.llm_adapters.runs.ledger import has_run, price_in
+    from knownminds.llm_adapters.runs.ledger import price_in, stays_in
     from knownminds.llm_adapters.runs.prices import in_batches, parse_price
     from knownminds.llm_adapters.runs.runner import Retries, RunOptions
     from knownminds.validation.costs.connect import estimate, folder_of, price_for
@@ -555,8 +554,7 @@ def _run_part(part: _Part, typed: AskRun, say: Callable[[Any], object]) -> None:
                     contaminants=read_contaminants(question.contaminate),
                 )
         except (Failed, ImportError) as error:
-            kept = f" What was paid for stays in {folder}." if has_run(folder) else ""
-            raise ValueError(f"{error}{kept}") from None
+            raise ValueError(f"{error}{stays_in(folder)}") from None
         _leave(result, folder, say)
 
 
@@ -579,7 +577,7 @@ def _leave(result: Run, folder: Path, say: Callable[[Any], object]) -> None:
         raise typer.Exit(1)
 
 
-class _OptionalPlan(TyperCommand):
+class _OptionalPlan(Command):
     """Takes --plan with a file, and without one."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

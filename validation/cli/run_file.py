@@ -86,7 +86,7 @@ def name_of(parameter: Any) -> str:
 
 def _option_words(file: Path, key: str, parameter: Any, value: Any, typed: Sequence[str]) -> Words:
     """Return an option as it is typed; of NAME=VALUE what is typed replaces that name alone."""
-    flag, replaced = parameter.opts[0], _typed_values(parameter, typed)
+    flag, replaced = parameter.opts[0], typed_values(parameter, typed)
     if isinstance(value, Mapping) and any(isinstance(one, Mapping) for one in value.values()):
         value = _participants(file, key, value)
     if isinstance(value, Mapping):
@@ -112,7 +112,7 @@ def _participants(file: Path, key: str, tables: Mapping[str, Any]) -> Words:
     return [Participant.of_table(name, table).text for name, table in tables.items()]
 
 
-def _typed_values(parameter: Any, typed: Sequence[str]) -> Words:
+def typed_values(parameter: Any, typed: Sequence[str]) -> Words:
     """Return what is typed behind an option; "" behind a flag at the end."""
     flags = {*parameter.opts, *parameter.secondary_opts}
     values = []

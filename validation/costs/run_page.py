@@ -37,6 +37,7 @@ STATES = {
     "error_unpaid": "failed, surely not paid",
     "error_maybe_paid": "failed, may have been paid",
     "refused": "refused by moderation, not paid",
+    "anew": "refused for the seed and sent anew without it, not paid",
     "unknown": "under way when the process died, may have been paid",
     "inflight": "under way, or was when its process died",
 }
