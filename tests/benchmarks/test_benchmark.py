@@ -1,6 +1,7 @@
 """A benchmark from its plan to its page: prices, caps, what goes on, the fate of every cell."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ from scipy.stats import t as student
 
 from knownminds.validation.benchmarks.cogbench import distances, pooled, unlike_random
 from knownminds.validation.benchmarks.comparison import ALIKE, differences, unequal
+from knownminds.validation.benchmarks.known import live
 from knownminds.validation.benchmarks.paper import scores_in
 from knownminds.validation.benchmarks.plan import read_plan
 from knownminds.validation.benchmarks.registry import paper_of
@@ -54,6 +56,16 @@ probabilistic_reasoning = { model = "weighted_bayes", sigma = 0.05 }
 
 
 # Numbers of the page, by other routes -----------------------------------------------------------
+
+
+def test_known_agents_of_a_page_answer_by_draws_of_their_own():
+    plan = read_plan("magnitudes", small=True)
+    kinds = {"line_ratio": {"model": "linear_observer"}, "*": {"model": "cue_combiner"}}
+    twice = replace(plan, known={"a": kinds, "b": kinds})
+    for name in ("line_ratio", "marker_location"):
+        cell = next(one for one in plan.cells if one.experiment == name)
+        one, other = (live(twice, who, cell).frame["response"].astype(float) for who in "ab")
+        assert (one.to_numpy() != other.to_numpy()).all()
 
 
 def test_effects_that_are_alike_are_pooled_as_one():

@@ -14,6 +14,9 @@ from knownminds.agents import NoisyOr, NoisyOrFive, simulate
 from knownminds.environments import Collider, Trials
 from knownminds.inference import MEASURES
 from knownminds.inference.causes.causal_answers import causal_answers
+from knownminds.inference.causes.domain_differences import DOMAINS
+from knownminds.validation.benchmarks.colliders import PAPER, profiles, signatures
+from knownminds.validation.benchmarks.paper import About, Answers
 from knownminds.validation.causes.causal_profile import causal_profile
 from knownminds.validation.data.scores_of_trials import score
 
@@ -148,3 +151,25 @@ def test_published_p_values_follow_from_the_published_statistics_and_so_do_ours(
     expected = [ADJUSTED.get(i, 0.9852) for i in range(30)]
     # H has four digits behind the point, and p is multiplied by up to 30.
     assert false_discovery_control(p_values) == pytest.approx(expected, abs=1e-3)
+
+
+def test_people_are_read_alike_everywhere_and_known_agents_are_no_models(tmp_path):
+    file = tmp_path / "people.csv"
+    people = lived(NoisyOr, [0.4, 0.2, 0.7, 0.5, 0.2], 3, "people", "1")
+    people = pd.concat([people, lived(NoisyOr, [0.6, 0.1, 0.9, 0.8, 0.2], 4, "people", "2")])
+    people.to_csv(file, index=False)
+    agents = {"humans": people} | {
+        name: lived(NoisyOr, [0.4, 0.2, 0.7, 0.5, 0.2], k, name, name)
+        for k, name in enumerate(("model", "rational"))
+    }
+    trials = pd.concat([t.assign(participant=who, cell="collider") for who, t in agents.items()])
+    about = About(
+        {}, tuple(agents), ("rational",), people=file, options={"released": True, "over": []}
+    )
+    answers = Answers(PAPER._ready(trials.reset_index(drop=True), about), about)
+    units = answers.once(profiles).profile.units.set_index("participant")
+    assert units.loc["people", "rmse"] == units.loc["humans", "rmse"]
+    [counted] = signatures(answers)[3].of.to_dict("records")
+    assert counted["models"] == 2
+    tested = answers.once(profiles).profile.omnibus
+    assert set(tested.loc[tested["family"] == DOMAINS, "of"]) == {"humans", "model", "people"}

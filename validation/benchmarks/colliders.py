@@ -166,6 +166,7 @@ def profiles(data: Answers) -> Profiles:
         seed=data.about.seed,
         scoring=options.get("scoring"),
         released=bool(options.get("released")),
+        apart=data.about.known,
     )
     units = profile.units
     cells = data.trials.get(CELL, pd.Series("", data.trials.index))
@@ -193,6 +194,11 @@ def quantities(data: Answers, *names: str) -> pd.DataFrame:
     """Return value, low and high of some quantities, one row per participant and condition."""
     rows: pd.DataFrame = data.once(profiles).quantities
     return rows[rows["quantity"].isin(names)].reset_index(drop=True)
+
+
+def of_models(data: Answers, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of models: over people and known agents no statistic of models is made."""
+    return rows[~rows[WHO].isin([PEOPLE, *data.about.known])]
 
 
 def of_people(rows: pd.DataFrame, name: str) -> Mapping[str, float] | None:
@@ -340,7 +346,7 @@ def consistency(data: Answers) -> Shown:
     out each story in turn.
     """
     rows = quantities(data, "reasoning_consistency")
-    models = rows[rows[WHO] != PEOPLE]
+    models = of_models(data, rows)
     named = models.assign(condition=models[SETTING] + ", " + models[PROMPT])
     spread = models.groupby(list(WHERE), sort=False)["value"].describe().reset_index()
     columns: Mapping[str, Cell] = {
@@ -369,7 +375,7 @@ def signatures(data: Answers) -> Shown:
     """
     names = ("explaining_away_released", "explaining_away", "markov_violation")
     rows = quantities(data, *names)
-    counted = passing(rows)
+    counted = passing(of_models(data, rows), of_people(rows, "explaining_away_released"))
     columns: Mapping[str, Cell] = {str(n): str(n) for n in counted if n not in WHERE}
     return (
         rows,
@@ -405,10 +411,9 @@ def _violation(row: Mapping[Any, Any]) -> str:
     return f"{written(row)}, {word}"
 
 
-def passing(rows: pd.DataFrame) -> pd.DataFrame:
+def passing(rows: pd.DataFrame, people: Mapping[str, float] | None) -> pd.DataFrame:
     """Count the models that show explaining away, or no Markov violation."""
-    people = of_people(rows, "explaining_away_released")
-    wide = rows[rows[WHO] != PEOPLE].set_index([*WHOSE, "quantity"])["value"].unstack("quantity")
+    wide = rows.set_index([*WHOSE, "quantity"])["value"].unstack("quantity")
     counts = []
     for key, values in wide.groupby(list(WHERE), sort=False):
         away, violation = values["explaining_away_released"], values["markov_violation"]
@@ -510,12 +515,11 @@ def dates(data: Answers) -> Shown:
 @PAPER.part("Contrasts: abstract names, overload, chain of thought", compared=False)
 def contrasts(data: Answers) -> Shown:
     """Differences between settings (averaged over prompts) and between prompts (averaged over
-    settings), within models. Intervals are Student's over models, p adjusted by Benjamini and
-    Hochberg over all rows. Size: mean absolute difference in standard deviations of the quantity
-    over all units, so that quantities can be compared.
+    settings), within models; known agents are none. Intervals are Student's over models, p adjusted
+    by Benjamini and Hochberg over all rows. Size: mean absolute difference in standard deviations
+    of the quantity over all units, so that quantities can be compared.
     """
-    units = data.once(profiles).profile.units
-    models = units[units[WHO] != PEOPLE]
+    models = of_models(data, data.once(profiles).profile.units)
     varied = [name for name in WHERE if models[name].nunique() > 1]
     if not varied:
         return (pd.DataFrame(),)
@@ -543,7 +547,8 @@ def changes(data: Answers) -> Shown:
     least. The file has 95% intervals, for which stories that both conditions share are left out of
     both together.
     """
-    rows = _changes(data.once(profiles).profile)
+    profile = data.once(profiles).profile
+    rows = _changes(profile, of_models(data, profile.units))
     ranked = []
     keys = ["first", "second", "parameter"]
     for key, group in rows.groupby(keys, sort=False) if len(rows) else ():
@@ -558,9 +563,8 @@ def changes(data: Answers) -> Shown:
     return rows, Rows("Most and least changing models", columns, keys, of=pd.DataFrame(ranked))
 
 
-def _changes(profile: CausalProfile) -> pd.DataFrame:
+def _changes(profile: CausalProfile, units: pd.DataFrame) -> pd.DataFrame:
     """Return the change of each parameter of each model between two conditions."""
-    units = profile.units[profile.units[WHO] != PEOPLE]
     at = {(r[WHO], (r[SETTING], r[PROMPT])): r[UNIT] for r in units.to_dict("records")}
     places = list(dict.fromkeys(position for _, position in at))
     models = list(dict.fromkeys(units[WHO]))

@@ -31,7 +31,7 @@ def live(plan: Plan, name: str, cell: Cell) -> Trials | None:
     """Let a known agent play a cell's sessions, which models play too; None if it plays none.
 
     What is shown follows from the seed and the session alone, and so is the same in every cell.
-    What the agent answers by comes from a stream of the cell.
+    What the agent answers by comes from a stream of its own in the cell.
     """
     agent = plan.known_agent(name, cell)
     if agent is None:
@@ -39,10 +39,10 @@ def live(plan: Plan, name: str, cell: Cell) -> Trials | None:
     model, environment = AGENTS[agent["model"]], cell.environment
     theta = np.tile(theta_of(agent, environment), (cell.sessions, 1))
     if issubclass(model, CueCombiner) and isinstance(environment, Magnitude):
-        frame = _combined(model, theta, environment, plan.seed)
+        frame = _combined(model, theta, environment, plan.seed, name)
     else:
         sessions = simulate_sessions(
-            model, theta, environment, plan.seed, address=RUN, stream=cell.stream
+            model, theta, environment, plan.seed, address=RUN, stream=cell.stream(name)
         )
         frame = sessions.to_trials().frame
     labels = {"model": name, "model_served": agent["model"], **conditions(environment, None)}
@@ -50,7 +50,9 @@ def live(plan: Plan, name: str, cell: Cell) -> Trials | None:
     return Trials.from_frame(frame.assign(**new), environment=environment)
 
 
-def _combined(model: type[Model], theta: Array, environment: Magnitude, seed: int) -> pd.DataFrame:
+def _combined(
+    model: type[Model], theta: Array, environment: Magnitude, seed: int, name: str
+) -> pd.DataFrame:
     """Let an agent that combines its answers to words and to pictures take a cell of one modality.
 
     It answers to words, pictures and both in one session, of which the cell's part is kept. Each
@@ -65,7 +67,7 @@ def _combined(model: type[Model], theta: Array, environment: Magnitude, seed: in
     whose = (CONDITIONS[0], blurred, environment.condition)
     for k, (modality, condition) in enumerate(zip(MODALITIES, whose, strict=True)):
         mine = tables["modality"][0] == k
-        stream = stream_of(f"{environment.name}, {modality}, {condition}")
+        stream = stream_of(f"{environment.name}, {modality}, {condition}: {name}")
         n = int(mine.sum()) * model.n_uniforms
         numbers = session_uniforms(seed, [(*one, stream) for one in addresses], n)
         drawn[:, mine] = numbers.reshape(len(theta), -1, model.n_uniforms)
@@ -81,8 +83,7 @@ TITLE = "Known agents: what was put in, and what comes back"
 TEXT = (
     "Each known agent's model, fitted to its answers in all cells of an experiment in which it "
     "has the same parameters: most probable values under the model's priors with 95% intervals, "
-    "beside the truth. Where answers say little, estimates lie near the prior. Known agents draw "
-    "their answers in a cell by the same random numbers, so that their estimates err together."
+    "beside the truth. Where answers say little, estimates lie near the prior."
 )
 
 

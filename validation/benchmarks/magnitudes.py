@@ -610,6 +610,7 @@ def features(data: Answers) -> Shown:
     model; both standardised. With few models it says little, however small p is.
     """
     rows = data.once(frames.composite)
-    scores = rows[(rows["part"] == "S") & rows["value"].notna()]
+    models = rows[WHO].isin(data.about.models)
+    scores = rows[models & (rows["part"] == "S") & rows["value"].notna()]
     scores = scores.rename(columns={"value": "score"}).assign(metric="composite")
     return features_part(scores[[WHO, "metric", "score"]], data.about)

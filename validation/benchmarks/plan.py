@@ -61,10 +61,9 @@ class Cell:
         """What tells it from all other cells, also those in other words."""
         return self.name if self.wording == SHIPPED else f"{self.name}@{self.wording}"
 
-    @property
-    def stream(self) -> int:
-        """The stream from which known agents answer in it; the same in all wordings."""
-        return stream_of(self.name)
+    def stream(self, player: str) -> int:
+        """Return the stream from which a known agent answers in it; the same in all wordings."""
+        return stream_of(f"{self.name}: {player}")
 
 
 def stream_of(name: str) -> int:

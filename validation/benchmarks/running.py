@@ -67,7 +67,7 @@ class Player:
         """
         name = cell.key if self.who.llm.partition(":")[0] in ("synthetic", "replay") else ""
         if name not in adapters:
-            how = {"seed": seed, "stream": cell.stream, **self.connection}
+            how = {"seed": seed, "stream": cell.stream(self.name), **self.connection}
             adapters[name] = connect(self.who.llm, cell.environment, **how)
         return adapters[name]
 

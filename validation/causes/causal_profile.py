@@ -93,6 +93,7 @@ def causal_profile(
     seed: int = 0,
     scoring: Scoring | None = None,
     released: bool = False,
+    apart: Sequence[str] = (),
 ) -> CausalProfile:
     """Read everything off answers about colliders.
 
@@ -118,6 +119,8 @@ def causal_profile(
         cells of explaining away and the Markov violation hold the questions about both causes; and
         the alignment takes every answer for an item, with the reference mean of its domain, sense
         and task.
+    apart
+        Agents that are no part of the tests of domains and of agents, such as known ones.
     """
     keys = [agent, *conditions]
     unit = answers[keys].astype(str).agg(", ".join, axis=1)
@@ -137,7 +140,7 @@ def causal_profile(
     aligned = pd.DataFrame()
     if reference is not None:
         aligned = alignment(read, reference, UNIT, seed=seed, released=released)
-    tests = list(_domain_tests(read, agent, conditions))
+    tests = list(_domain_tests(read[~read[agent].isin(apart)], agent, conditions))
     omnibus, pairs = (
         pd.concat([part[k] for part in tests], ignore_index=True) if tests else pd.DataFrame()
         for k in range(2)
@@ -316,6 +319,7 @@ def read_reference(file: str | Path) -> pd.DataFrame:
         )
     environment = Collider()
     rows = table.rename(columns={value: "response"}).assign(outcome="ok")
-    rows = rows[rows["response"].notna()].assign(subject="reference")
+    rows = rows[rows["response"].notna()]
+    rows = rows.assign(subject=rows.get("subject", "reference"))  # of means there are no subjects
     rows["trial"] = np.arange(len(rows))
     return causal_answers(Trials.from_frame(rows, environment=environment))
