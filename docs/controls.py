@@ -101,8 +101,8 @@ def played(choose: Choose, name: str, control: str, seed: int) -> pd.DataFrame:
         player = Player(agent, session_stream(seed, 2, i, address))
         for _ in session:
             player.learn(session.take(choose(player, session, numbers)))
-        rows += [{"subject": str(i), **row} for row in session.rows]
-    frame = pd.DataFrame(rows).assign(outcome="ok").set_index(["subject", "trial"])
+        rows += [{"session": str(i), **row} for row in session.rows]
+    frame = pd.DataFrame(rows).assign(outcome="ok").set_index(["session", "trial"])
     return frame[["outcome", "action"]].astype({"action": float})
 
 

@@ -91,7 +91,7 @@ def blocks(seed=0, runs=2):
                 rows.append((trial, block, position, choice, points, sure, shown, run))
                 ok = sure != ""
                 trials.append({
-                    "subject": f"engine/{run}", "session": "0", "trial": trial, "block": block,
+                    "subject": "engine", "session": str(run), "trial": trial, "block": block,
                     "mean_0": 60 if better == 0 else 40, "mean_1": 60 if better == 1 else 40,
                     "action": choice if ok else None, "response": sure if ok else None,
                     "reward": points if ok else None, "outcome": "ok" if ok else "malformed",
@@ -116,7 +116,7 @@ def casinos(seed=0, runs=2, doubled=True):
             if doubled:
                 rows.append((trial, order[(trial + 1) % 24], *row[2:]))
             trials.append({
-                "subject": f"engine/{run}", "session": "0", "trial": trial, "context": task - 1,
+                "subject": "engine", "session": str(run), "trial": trial, "context": task - 1,
                 "action": choice, "reward": pays[choice],
             })  # fmt: skip
     head = ("trial", "task", "mean0", "mean1", "reward0", "reward1", "choice", "reward", "run")
@@ -134,7 +134,7 @@ def days(seed=0, runs=3):
                 shuttle, planet = draw.choice("XY"), draw.choice("XY")
                 alien = draw.choice({"X": "DF", "Y": "JK"}[planet])
                 paid = draw.randint(0, 1)
-                key = {"subject": f"engine/{run}", "session": str(again)}
+                key = {"subject": "engine", "session": f"{run}.{again}" if again else str(run)}
                 said, dealt = shuttle, alien
                 if (run, day) == (0, 4):
                     said = "Xis"
@@ -174,7 +174,7 @@ def balloons(seed=0, runs=2, each=4):
             for pump in range(1, pumps + 1 + (not burst)):
                 stop, bang = pump > pumps, burst and pump == pumps
                 trials.append({
-                    "subject": f"engine/{run}", "session": "0", "trial": trial, "balloon": balloon,
+                    "subject": "engine", "session": str(run), "trial": trial, "balloon": balloon,
                     "type": (128, 32, 8).index(most), "pump": pump, "action": int(not stop),
                     "reward": 0 if stop else 1 - pump if bang else 1,
                 })  # fmt: skip

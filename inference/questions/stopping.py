@@ -28,7 +28,7 @@ from scipy.special import ndtr, ndtri
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials, unknown
-from knownminds.inference.measure import SubjectMeasure, Tests, t_tests
+from knownminds.inference.measure import SubjectMeasure, Tests
 
 Kind = Literal["alpha_spending", "bayes_factor", "interval_width"]
 Spending = Literal["obrien_fleming", "pocock"]
@@ -238,7 +238,9 @@ class StopBy:
         return self.rule.as_dict()
 
     def __call__(self, trials: Trials, look: int) -> dict[str, Any]:
-        """Look at the trials of a number of units, each a subject of the record.
+        """Look at the trials of a number of sessions of one subject, as `score` reads them.
+
+        The value is that of all sessions together, with the jackknife's error over sessions.
 
         Returns
         -------
@@ -249,8 +251,7 @@ class StopBy:
             whether to stop here; found, "effect", "no effect" or "" if there is no conclusion.
         """
         rule, measure = self.rule, self.measure
-        values = measure.values(trials)
-        tests = t_tests(values.value[None, :], measure.null, bounds=measure.bounds_of(values.value))
+        _, tests, _ = measure.over_blocks(trials)
         statistic, stop, effect, none = rule.judge(tests, look, measure.null)
         bounds = {"bayes_factor": rule.evidence, "interval_width": rule.width}
         numbers = {

@@ -150,8 +150,10 @@ def read_inspect_log(
     own = {"reasoning_effort": sampled.reasoning_effort, "verbosity": sampled.verbosity}
     rows: list[Row] = []
     for sample in samples:
-        more = {"session": str(sample.epoch - 1)}
-        rows += [row | more | {"model": named(row["model"], **own)} for row in sample.store[ROWS]]
+        again = f"/{sample.epoch}" if sample.epoch > 1 else ""
+        for row in sample.store[ROWS]:
+            model = named(row["model"], **own)
+            rows.append(row | {"model": model, "subject": model, "session": row["session"] + again})
     if not rows:
         raise ValueError(
             f"{file.name} holds no trials of an environment: its task is {log.eval.task}, and "

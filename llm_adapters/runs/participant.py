@@ -128,7 +128,8 @@ async def live(
                 "prompt_hash": prompt.hash,
                 "model": model,
                 "model_served": last.reply.model_served if last.reply else None,
-                "subject": str(address[-1]) if address else "0",
+                "subject": model,
+                "session": str(address[-1]) if address else "0",
             }
         )
         errors += last.answer.outcome is Outcome.ERROR

@@ -98,7 +98,7 @@ class Run(Result):
         if self.trials is None:
             return 0
         read = self.trials.frame["outcome"].isin(ANSWERED)
-        begun = read.groupby(self.trials.frame["subject"]).any()
+        begun = read.groupby(self.trials.frame["session"]).any()
         going = {str(session["session"]) for session in self.unfinished}
         return sum(not any_read for name, any_read in begun.items() if str(name) not in going)
 

@@ -305,13 +305,25 @@ def test_scores_of_several_runs_are_told_apart_by_a_condition(runs, knownminds, 
 
 
 def test_several_runs_are_fitted_together_and_subjects_stay_apart(runs):
-    both = fit([runs / "plain", runs / "aloud"], "rescorla_wagner_dual")["Subjects"]
-    own = fit(runs / "aloud", "rescorla_wagner_dual")["Subjects"].set_index("subject")
-    assert both["subject"].nunique() == len(both) == 5
-    whole = both.set_index("subject")
-    for subject, row in own.iterrows():
-        (name,) = [one for one in whole.index if one.endswith(f"aloud/{subject}")]
-        assert whole.loc[name, "beta"] == pytest.approx(row["beta"], abs=1e-3)
+    names = ["plain", "aloud"]
+    both, apart = (
+        fit([runs / name for name in names], "rescorla_wagner_dual", separate=separate)
+        for separate in (False, True)
+    )
+    # One player is a subject in each run, whose sessions are fitted together.
+    player = pd.read_parquet(runs / "plain" / "trials.parquet")["model"].iloc[0]
+    assert list(both["Subjects"]["subject"]) == [f"{player}/{name}" for name in names]
+    assert len(apart["Subjects"]) == 5
+    assert any("5 sessions" in note and "--separate" in note for note in both.notes)
+    for name in names:
+        own = fit(runs / name, "rescorla_wagner_dual", separate=True)["Subjects"]
+        for whole, one in (
+            (both, fit(runs / name, "rescorla_wagner_dual")["Subjects"]),
+            (apart, own),
+        ):
+            here = whole["Subjects"]
+            mine = here[here["subject"].str.startswith(f"{player}/{name}")]
+            assert mine["beta"].to_numpy() == pytest.approx(one["beta"].to_numpy(), abs=1e-3)
 
 
 def test_runs_of_different_designs_share_no_table(runs, tmp_path, knownminds):

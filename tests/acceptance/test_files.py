@@ -85,7 +85,8 @@ def test_files_of_several_engines_are_several_subjects(tmp_path):
     (tmp_path / "none.csv").write_text("")
     files = [tmp_path / f"{name}.csv" for name in ("one", "two", "none")]
     trials = knownminds.import_trials(files)
-    assert trials.subjects == ("one/0", "one/1", "two/0", "two/1")
+    assert trials.subjects == ("one", "two")
+    assert trials.n_sessions == 4
 
 
 def test_a_file_of_scores_is_no_file_of_trials(tmp_path, knownminds):

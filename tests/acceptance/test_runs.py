@@ -312,7 +312,7 @@ def test_no_cap_is_passed_whatever_fails_and_however_often_it_is_resumed(
                 spent = nano_dollars(server, server.charged)
                 assert spent <= told["nano_dollars_at_most"] <= most * 1e9
             else:
-                held = rows(tmp_path).groupby("subject")
+                held = rows(tmp_path).groupby("session")
                 use = {
                     "session_calls": held["attempt"].sum(),
                     "session_tokens": held[["input_tokens", "output_tokens"]].sum().sum(axis=1),

@@ -109,7 +109,7 @@ def test_a_run_with_controls_is_judged_by_score_and_fit(folder, knownminds):
     table = controls_of_runs([folder]).tables[TABLE]
     assert list(table.index) == list(CONTROLS)
     assert table.loc[["reversed", "relabelled", "paraphrase"], "verdict"].eq("passed").all()
-    for command in (("score",), ("fit", "--pooled")):
+    for command in (("score",), ("fit",)):
         code, said, errors = knownminds(command[0], str(folder), *command[1:])
         assert code == 0, errors
         assert said.index("control instruction: failed") < said.index("\n\n")  # above all tables

@@ -96,7 +96,8 @@ def test_sessions_through_the_official_package_are_those_that_play_lives(factors
     environment = InstrumentalLearning(n_visits=6, **factors)
     spoken = through_the_server(environment, 3, 11, address=(3,)).frame
     played = [play(LEARNER, environment, 11, 3, i).frame for i in range(3)]
-    for column in ("subject", "trial", "context", "first", "action", "reward"):
+    assert spoken["session"].tolist() == [name for one in played for name in one["subject"]]
+    for column in ("trial", "context", "first", "action", "reward"):
         assert spoken[column].tolist() == [value for one in played for value in one[column]]
     assert set(spoken["outcome"]) == {"ok"}
     assert set(spoken["model_served"]) == {"known-mind"}

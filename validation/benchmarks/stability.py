@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from knownminds.environments import Environment, Trials
+from knownminds.inference.posteriors.crossed_levels import units_of
 from knownminds.inference.stability import VarianceSplit, split_scores, split_variance
 from knownminds.validation.engine.result import Part
 from knownminds.validation.pages.views import WHO, Cell, Rows, ends
@@ -116,7 +117,7 @@ def _scored(part: pd.DataFrame, environment: Environment) -> pd.DataFrame:
             "performance": score,
             WHO: part[WHO].to_numpy(),
             "template": part[WORDING].to_numpy(),
-            "session": part["subject"].astype(str).to_numpy(),
+            "session": units_of(Trials(part), ("subject", "session")).to_numpy(),
         }
     )
 

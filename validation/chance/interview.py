@@ -336,7 +336,7 @@ def item_answers(run: Run, environment: BrokenOff) -> Iterator[ItemAnswer]:
         contexts = {item.context: item for item in contexts_of([environment], plain=False)}
     with Ledger.read(run.folder) as ledger:
         for session in range(run.n_sessions):
-            rows = frame[frame["subject"].astype(str) == str(session)]
+            rows = frame[frame["session"].astype(str) == str(session)]
             replies = {
                 attempt.key[1]: attempt.reply
                 for attempt in ledger.attempts(session)

@@ -210,7 +210,7 @@ def _sessions(frame: pd.DataFrame, priced: bool) -> pd.DataFrame:
         tokens=frame[["input_tokens", "output_tokens"]].sum(axis=1),
         # There is no column of money as long as no answer has been paid for.
         dollars_for_answers=frame.get("money", 0.0),
-    ).groupby("subject", sort=False)
+    ).groupby("session", sort=False)
     sums = ["unread", "asked_again", "tokens", *(["dollars_for_answers"] if priced else [])]
     table = columns[sums].sum().assign(trials=columns.size(), mean_reward=columns["reward"].mean())
     return table.astype({"tokens": int}).rename_axis("session")

@@ -26,8 +26,8 @@ def transcripts(run: Run) -> list[Part]:
         return []
     frame = run.trials.frame
     plain = frame["outcome"] == Outcome.OK.value
-    sizes = frame.groupby("subject", sort=False).size().cumsum().shift(fill_value=0)
-    first = frame["subject"].map(sizes) < WHOLE
+    sizes = frame.groupby("session", sort=False).size().cumsum().shift(fill_value=0)
+    first = frame["session"].map(sizes) < WHOLE
     strange = ~plain & (~plain).cumsum().le(STRANGE)
     with Ledger.read(run.folder) as ledger:
         shown = _exchanges(ledger, run, frame[first | strange])
@@ -47,13 +47,13 @@ def _exchanges(ledger: Ledger, run: Run, frame: pd.DataFrame) -> pd.DataFrame:
     session, name, index = "", "", None
     for at, trial in zip(frame.index, frame.to_dict("records"), strict=True):
         number = int(trial["trial"]) + 1
-        same = (trial["subject"], trial["prompt_hash"]) == (session, name)
+        same = (trial["session"], trial["prompt_hash"]) == (session, name)
         if same and pd.isna(trial["input_tokens"]):
             rows[index]["trial"] += f" and {number}"
             rows[index]["read"] += f"; {_read(trial)}"
             continue
-        before = before if trial["subject"] == session else None
-        session, name, index = trial["subject"], trial["prompt_hash"], at
+        before = before if trial["session"] == session else None
+        session, name, index = trial["session"], trial["prompt_hash"], at
         settings = settings_of(run.configuration, int(session))
         request = request_hash(asked_of(run.configuration, settings), name)
         prompt = ledger.request(request)[0]

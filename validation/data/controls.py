@@ -53,7 +53,7 @@ ABOUT = (
     "repetition, as a share of choices or of the range. Where a control failed, parameters of a "
     "fit do not mean what the model calls them."
 )
-_WHERE = ["subject", "trial"]
+_WHERE = ["session", "trial"]
 
 
 def controls_of_runs(runs: Sequence[Path]) -> Result:
@@ -137,7 +137,7 @@ def control_values(
     Parameters
     ----------
     frames
-        By control, "" for the run: columns outcome, action and response, indexed by subject and
+        By control, "" for the run: columns outcome, action and response, indexed by session and
         trial.
     configuration
         Of the run: seed and address.
@@ -147,12 +147,12 @@ def control_values(
         trials = frame.index.get_level_values("trial")
         named = [instructed(environment, trial) for trial in trials]
         right = _distances(frame, _named(named, environment, frame), environment) < EXACT
-        values: pd.Series[float] = right.astype(float).groupby("subject").mean()
+        values: pd.Series[float] = right.astype(float).groupby("session").mean()
     elif name in VARYING:
         run = frames[""]
         further = _distances(run, frames[name], environment)
         further -= _distances(run, frames[REPEAT], environment)
-        values = further.groupby("subject").mean()
+        values = further.groupby("session").mean()
     else:
         earned = [_earned(frames[which], environment, configuration) for which in ("", name)]
         values = earned[0] - earned[1]
@@ -192,10 +192,10 @@ def _earned(
     In standard deviations of what an option of the session pays.
     """
     earned = {}
-    for subject, session in answers["action"].dropna().groupby("subject"):
-        stream = session_stream(configuration["seed"], *configuration["address"], int(str(subject)))
+    for name, session in answers["action"].dropna().groupby("session"):
+        stream = session_stream(configuration["seed"], *configuration["address"], int(str(name)))
         paid = payoffs_of(environment, environment.draw(stream))
         trials = session.index.get_level_values("trial")
         above = paid[trials, session.to_numpy(dtype=int)] - paid[trials].mean(axis=1)
-        earned[subject] = above.mean() / paid.std()
+        earned[name] = above.mean() / paid.std()
     return pd.Series(earned, dtype=float)

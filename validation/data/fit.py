@@ -198,7 +198,7 @@ class Task:
         agent = resolve_model(question.model or usual_model(_named(trials, name)))
         environment = set_to(_environment_of(trials, name, agent), question.settings)
         chosen_rivals(agent, environment, question.against or (), False)  # a wrong name at once
-        frame = _one_mind(trials.frame) if question.pooled else trials.frame
+        frame, how = _sessions(trials, question.separate)
         counts, frame = _selected(frame, agent, question.all_trials)
         trials_of = Trials.from_frame(frame, environment=environment)
         unknowns = Unknowns.of(agent, question.fixed, question.fit_lapse)
@@ -217,7 +217,7 @@ class Task:
                 "imported."
             )
         return cls(question, source, agent, environment, trials_of, rows, within, data, counts,
-                   tuple(chosen))  # fmt: skip
+                   (*chosen, *how))  # fmt: skip
 
     @property
     def unknowns(self) -> Unknowns:
@@ -370,10 +370,22 @@ def _selected(
     return counts | {"subjects without such trials": without}, kept
 
 
-def _one_mind(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return trials as those of one subject, whose sessions are all that there are."""
-    session = frame["subject"].astype(str) + "/" + frame["session"].astype(str)
-    return frame.assign(session=session, subject="all")
+def _sessions(trials: Trials, separate: bool) -> tuple[pd.DataFrame, list[str]]:
+    """Return the trials, each session a subject if separate, and what became of sessions."""
+    frame = trials.frame
+    n = frame.drop_duplicates(["subject", "session"]).groupby("subject", sort=False).size()
+    if not separate:
+        several = n[n > 1]
+        whose = several.index[0] if len(several) == 1 else f"{len(several)} subjects"
+        more = f"All sessions of a subject have its parameters ({whose}: {several.sum()} sessions)."
+        return frame, [f"{more} --separate fits each on its own."] if len(several) else []
+    subject = (
+        frame["session"].astype(str) if len(n) == 1 else units_of(trials, ("subject", "session"))
+    )
+    return frame.assign(subject=subject), [
+        "Each session is fitted on its own. Few trials draw each estimate to the prior, and so the "
+        "mean of all."
+    ]
 
 
 def _environment_of(trials: Trials, name: str | None, model: type[Model]) -> Environment:

@@ -67,8 +67,9 @@ class AskFit(Question["Fit"]):
         A model to compare with, by how they predict left-out subjects.
     rivals
         Compare with all models of the experiment.
-    pooled
-        Take all sessions for those of one agent, as those of a language model may be.
+    separate
+        Fit each session on its own, as if another subject had played it. Otherwise all sessions of
+        a subject have its parameters.
     workers
         Threads.
     tell
@@ -97,7 +98,7 @@ class AskFit(Question["Fit"]):
     sampling: Mapping[str, float] | None = None
     against: Sequence[str] | None = None
     rivals: bool = False
-    pooled: bool = False
+    separate: bool = False
     seed: int = 0
     workers: int | None = None
     out: str | Path | None = option(read=Path, default=None)

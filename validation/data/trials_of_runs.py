@@ -174,9 +174,10 @@ def load(path: str | Path, columns: Mapping[str, str] | None = None) -> Trials:
 def joined(paths: Sequence[str | Path], columns: Mapping[str, str] | None = None) -> Trials:
     """Return the trials of several runs and files, with `CONDITIONS`, in one table.
 
-    Subjects that bear the same name in several files of an experiment become MODEL/RUN/NAME. A file
-    that does not say who answered, as files of people do not, is a participant of the file's name
-    beside files that say so. Sessions may have different lengths.
+    Subjects that bear the same name in several files of an experiment become MODEL/RUN/NAME, and
+    models in several runs MODEL/RUN. A file that does not say who answered, as files of people do
+    not, is a participant of the file's name beside files that say so. Sessions may have different
+    lengths.
 
     Raises
     ------
@@ -246,10 +247,14 @@ def put_together(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     collides = bearer["experiment"].isin(shared)
     if collides.any():
         before = [
-            part[BY].astype(str) + f"/{name}/" if BY in part else pd.Series(f"{name}/", part.index)
+            part[BY].astype(str) + f"/{name}" if BY in part else pd.Series(name, part.index)
             for name, part in zip(parts, kept, strict=True)
         ]
-        longer = pd.concat(before, ignore_index=True) + bearer["subject"]
+        longer = pd.concat(before, ignore_index=True)
+        own = "/" + bearer["subject"]
+        longer += (
+            own if BY not in whole else own.where(whole[BY].astype(str) != bearer["subject"], "")
+        )
         bearer["subject"] = bearer["subject"].where(~collides, longer)
     return whole.assign(subject=bearer["subject"])
 

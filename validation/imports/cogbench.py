@@ -54,9 +54,20 @@ def _engine(table: Table) -> str:
     return f"{table.name} {table.version}" if later else table.name
 
 
-def _runs(table: Table) -> pd.Series[Any]:
-    """Return a subject per run of an engine: ids begin at 0 in every file."""
-    return _engine(table) + "/" + table.cells["run"].astype("str")
+def _runs(table: Table, passes: pd.Series[Any] | int = 0) -> pd.DataFrame:
+    """Return subject and session of each row: runs are sessions of an engine, or else people.
+
+    Parameters
+    ----------
+    passes
+        Which pass of a run a row is of, from 0, where one id stands for several.
+    """
+    run = table.cells["run"].astype("str").reset_index(drop=True)
+    again = pd.Series(passes, run.index)
+    if table.name == "human":
+        return pd.DataFrame({"subject": f"{_engine(table)}/" + run, "session": again.astype("str")})
+    session = run.where(again == 0, run + "." + again.astype("str"))
+    return pd.DataFrame({"subject": _engine(table), "session": session})
 
 
 def _identified(table: Table, tally: Tally) -> Table:
@@ -202,7 +213,7 @@ def _restless(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFr
     better = _better(table, tally, choice, shown)
     high, low = _means(given, table.version)
     return _told(table, pd.DataFrame({
-        "subject": _runs(table), "session": "0",
+        **_runs(table),
         "trial": shown["trial"].astype(np.int64), "block": shown["block"].astype(np.int64),
         "mean_0": np.select([better == 0, better == 1], [high, low], np.nan),
         "mean_1": np.select([better == 1, better == 0], [high, low], np.nan),
@@ -277,7 +288,7 @@ def _casinos(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFra
     outcome = np.where(lost, "malformed", outcome)
     ok = outcome == "ok"
     return _told(table, pd.DataFrame({
-        "subject": _runs(table), "session": "0", "trial": shown["trial"].astype(np.int64),
+        **_runs(table), "trial": shown["trial"].astype(np.int64),
         "context": shown["task"].astype(np.int64) - first, "action": np.where(ok, action, np.nan),
         "reward": np.where(ok, points, np.nan), "outcome": outcome, "raw_text": raw,
     }))  # fmt: skip
@@ -306,12 +317,11 @@ def _days(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
     tally.mark(UNREADABLE, "'action2' is no alien of that planet", table, flown & ~dealt)
     paid = within(table, "reward", tally, allowed=(0, 1), coded="reward")
     lost = _unpaid(table, tally, paid, flown & dealt)
-    subject = _runs(table)
-    again = pd.DataFrame({"s": subject, "t": shown["trial"][kept]})
-    nth = again.groupby(["s", "t"], sort=False).cumcount()
+    again = pd.DataFrame({"run": cells["run"], "t": shown["trial"][kept]})
+    nth = again.groupby(["run", "t"], sort=False).cumcount()
     tally.mark(DERIVED, "runs under one id separated by their order", table, nth > 0)
     frame = pd.DataFrame({
-        "subject": subject, "session": nth.astype("str"), "trial": again["t"].astype(np.int64),
+        **_runs(table, nth), "trial": again["t"].astype(np.int64),
         "action1": cells["action1"].where(flown), "state": cells["state"].where(flown),
         "action2": cells["action2"].where(flown & dealt & ~lost), "reward": paid,
     })  # fmt: skip
@@ -340,20 +350,23 @@ def _balloons(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFr
     tally.mark(LEFT_OUT, "pumps, reward and bursting of a balloon do not fit", table, ~right)
     table = table.keep(right)
     frame = pd.DataFrame({
-        "subject": _runs(table), "balloon": shown["trial"][right].astype(np.int64),
+        "run": table.cells["run"].to_numpy(), "balloon": shown["trial"][right].astype(np.int64),
         "pumps": pumps[right].astype(np.int64), "exploded": burst[right].astype(np.int64),
         "maximum": maximum[right].astype(np.int64),
     })  # fmt: skip
     # Runs of other lengths share an id in V2; they are separated where the number falls.
-    falls = frame.groupby("subject", sort=False)["balloon"].diff() <= 0
-    nth = falls.groupby(frame["subject"], sort=False).cumsum()
+    falls = frame.groupby("run", sort=False)["balloon"].diff() <= 0
+    nth = falls.groupby(frame["run"], sort=False).cumsum()
     tally.mark(
         DERIVED, "runs under one id separated where the balloon's number falls", table, nth > 0
     )
     tally.mark(DERIVED, "a row for each pump, and one for the stop", table, np.ones(len(table)))
     if not len(frame):
         return frame
-    return _told(table, pumps_of_balloons(frame.assign(session=nth.astype("str")), maxima=_MAXIMA))
+    return _told(
+        table,
+        pumps_of_balloons(frame.drop(columns="run").assign(**_runs(table, nth)), maxima=_MAXIMA),
+    )
 
 
 def _scores(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:

@@ -214,7 +214,7 @@ def _read(fit: str | os.PathLike[str]) -> tuple[Path, dict[str, Any]]:
 
 def _check_plain(folder: Path, options: Mapping[str, Any]) -> None:
     """Raise ValueError if the fitted group is not of independent, free, constant parameters."""
-    names = ("fix", "fit_lapse", "formula", "crossed", "correlated", "pooled", "unit")
+    names = ("fix", "fit_lapse", "formula", "crossed", "correlated", "separate", "unit")
     more = [name.replace("_", "-") for name in names if options.get(name)]
     if more:
         raise ValueError(
