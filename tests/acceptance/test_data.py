@@ -327,8 +327,9 @@ def test_several_runs_are_fitted_together_and_subjects_stay_apart(runs):
 
 
 def test_runs_of_different_designs_share_no_table(runs, tmp_path, knownminds):
-    place, llm = InstrumentalLearning(n_visits=3), "synthetic:rescorla_wagner_dual"
-    run(place, llm, out=tmp_path / "longer")
-    code, _, err = knownminds("score", runs / "plain", tmp_path / "longer", "--by", "model")
+    richer = tuple((low, 0.9) for low, _ in InstrumentalLearning().win_probability)
+    place = InstrumentalLearning(n_visits=3, win_probability=richer)
+    run(place, "synthetic:rescorla_wagner_dual", out=tmp_path / "richer")
+    code, _, err = knownminds("score", runs / "plain", tmp_path / "richer", "--by", "model")
     assert code == 2
-    assert "n_visits" in err
+    assert "win_probability" in err
