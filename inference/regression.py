@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import scipy
@@ -20,6 +20,7 @@ from .measure import Estimate, Measure
 EXTREME = 15.0  # from such log-odds on, separated outcomes are suspected
 SEED = 1994  # seed of the sessions from which a truth is computed
 SESSIONS = 2**11  # sessions that are simulated for a truth, over all agents together
+SEPARATED = "separated outcomes: penalised likelihood (Firth 1993), rows taken as independent"
 ROUNDING = 1e-9  # share of the outcome's spread below which a number is rounding
 
 
@@ -31,6 +32,7 @@ def coefficient(
     logistic: bool = True,
     intercept: bool = True,
     clusters: ArrayLike | None = None,
+    penalised: bool = False,
 ) -> Estimate:
     """Regress an outcome on regressors and return the coefficient of one of them.
 
@@ -49,6 +51,9 @@ def coefficient(
         The regressors by name, [rows] each.
     clusters
         The cluster of each row, [rows].
+    penalised
+        Whether outcomes that the regressors separate have a penalised estimate, see `firth`. Its
+        rows count as independent.
 
     Returns
     -------
@@ -93,15 +98,17 @@ def coefficient(
                 fit = sm.Logit(y, x).fit(disp=0, maxiter=100, **robust)
             else:
                 fit = sm.OLS(y, x).fit(**robust)
+            converged = not logistic or bool(fit.mle_retvals["converged"])
         except np.linalg.LinAlgError:
-            return _none(of, n, "separation" if logistic and _separates(x, y) else "no convergence")
-        if logistic:
-            converged = bool(fit.mle_retvals["converged"])
-            wild = not converged or np.abs(x @ fit.params).max() > EXTREME
-            if wild and _separates(x, y):
+            converged = False
+        wild = logistic and (not converged or np.abs(x @ fit.params).max() > EXTREME)
+        if wild and _separates(x, y):
+            found = firth(x, y, names.index(of)) if penalised else None
+            if found is None:
                 return _none(of, n, "separation")
-            if not converged:
-                return _none(of, n, "no convergence")
+            return Estimate(of, *found[:4], n, "row", found[4], {}, note=SEPARATED)
+        if not converged:
+            return _none(of, n, "no convergence")
         at = names.index(of)
         value, error = float(fit.params[at]), float(fit.bse[at])
     # A coefficient this small moves the outcome by nothing, and an error this small counts as none.
@@ -123,6 +130,64 @@ def coefficient(
     return Estimate(of, value, error, value - half, value + half, n, "row", p_value, {})
 
 
+def firth(x: Array, y: Array, at: int) -> tuple[float, float, float, float, float] | None:
+    """Return a coefficient of a logistic regression by Firth's penalised likelihood (1993).
+
+    The penalty is half the logarithm of the determinant of the information (Jeffreys' prior). So
+    there is an estimate also of outcomes that are separated. Interval and test are those of the
+    profile of the penalised likelihood (Heinze and Schemper 2002).
+
+    Returns
+    -------
+    tuple
+        Value, standard error, low and high (95%), and p-value; None if a search does not end.
+    """
+
+    def fit(held: float | None = None) -> Any:
+        """Maximise over all coefficients, or over those besides the one that is held."""
+        free = np.full(x.shape[1], held is None) | (np.arange(x.shape[1]) != at)
+
+        def loss(some: Array) -> tuple[float, Array]:
+            beta = np.full(x.shape[1], held or 0.0)
+            beta[free] = some
+            eta = x @ beta
+            p = scipy.special.expit(eta)
+            basis, triangle = np.linalg.qr(np.sqrt(p * (1 - p))[:, None] * x)
+            size = np.abs(np.diag(triangle))  # whose product is the root of the determinant
+            if not (size > 0).all():
+                return np.inf, np.zeros(free.sum())
+            score = x.T @ (y - p + (basis**2).sum(axis=1) * (0.5 - p))
+            value = y @ eta - np.logaddexp(0.0, eta).sum() + np.log(size).sum()
+            return -float(value), -score[free]
+
+        return scipy.optimize.minimize(loss, np.zeros(free.sum()), jac=True, method="BFGS")
+
+    whole = fit()
+    p = scipy.special.expit(x @ whole.x)
+    try:
+        covariance = np.linalg.inv((p * (1 - p) * x.T) @ x)
+    except np.linalg.LinAlgError:
+        return None
+    value, error = float(whole.x[at]), float(np.sqrt(covariance[at, at]))
+    law = scipy.stats.chi2(1)
+
+    def excess(held: float) -> float:
+        return 2.0 * float(fit(held).fun - whole.fun) - float(law.ppf(0.95))
+
+    ends = []
+    for side in (-1.0, 1.0):
+        far = value + side * error
+        for _ in range(20):
+            if excess(far) > 0:
+                break
+            far += side * error
+        else:
+            return None
+        ends.append(float(scipy.optimize.brentq(excess, value, far, xtol=1e-6)))
+    p_value = float(law.sf(max(0.0, excess(0.0) + float(law.ppf(0.95)))))
+    return value, error, ends[0], ends[1], p_value
+
+
 Design = tuple[NDArray[np.bool_], Array, dict[str, Array]]
 
 
@@ -142,8 +207,9 @@ class RegressionMeasure(Measure):
         The regressor whose coefficient is the measure, and the name of a row of the regression.
     sign
         1, or -1 if the negative of the coefficient counts.
-    logistic, intercept
-        Whether the regression is logistic, and whether it has an intercept.
+    logistic, penalised, intercept
+        Whether the regression is logistic, whether separated outcomes then have a penalised
+        estimate, and whether it has an intercept.
     clustered_by
         Rows depend on each other within these: "subject" (within sessions, if there is one
         subject); "" if rows count as independent.
@@ -160,6 +226,7 @@ class RegressionMeasure(Measure):
     unit: str = "trial"
     sign: float = 1.0
     logistic: bool = True
+    penalised: bool = False
     intercept: bool = True
     clustered_by: Literal["subject", ""] = "subject"
     parameter: str = ""
@@ -179,10 +246,11 @@ class RegressionMeasure(Measure):
             logistic=self.logistic,
             intercept=self.intercept,
             clusters=clusters if self.clustered_by else None,
+            penalised=self.penalised,
         )
         note = result.note
         alone = not self.clustered_by or clusters.max(initial=0) < 1
-        if np.isfinite(result.low) and alone:
+        if np.isfinite(result.low) and alone and not note:
             note = f"{self.unit}s taken as independent"
         low, high = sorted((self.sign * result.low, self.sign * result.high))
         excluded = {"no answer": int((counts & ~rows).sum()), **result.excluded}

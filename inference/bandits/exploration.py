@@ -25,7 +25,8 @@ def exploration(kind: Literal["directed", "random"], released: bool = False) -> 
     coefficient of H. Random exploration uses games in which both were seen twice. The outcome is
     the choice of machine 1, D is its lead, and the measure is minus the coefficient of D x H.
     Sessions are pooled, with errors that are robust to dependence within subjects (within sessions,
-    if there is one subject).
+    if there is one subject). Where a player is so consistent that its choices are separated, the
+    estimate is by Firth's penalised likelihood; the released form then has none.
 
     For a `horizon_explorer` without side bias, directed exploration is A_6 / s_6 - A_1 / s_1, and
     random exploration is 1 / s_1 - 1 / s_6. Both are in units of the decision noise. So directed
@@ -77,6 +78,7 @@ def exploration(kind: Literal["directed", "random"], released: bool = False) -> 
         of="horizon" if directed else "both",
         sign=1.0 if directed else -1.0,
         unit="game",
+        penalised=not released,
         # Other models do not go by the means.
         has_null=lambda model: (
             model.name == "horizon_blind" or not issubclass(model, HorizonExplorer)

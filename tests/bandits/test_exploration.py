@@ -1,7 +1,14 @@
 import numpy as np
 import pytest
 
-from knownminds.agents import HorizonBlind, HorizonExplorer, Perseverator, RandomResponder
+from knownminds.agents import (
+    HorizonBlind,
+    HorizonExplorer,
+    Perseverator,
+    RandomResponder,
+    simulate,
+)
+from knownminds.environments import make
 from knownminds.inference import MEASURES
 
 NAMES = ("directed_exploration", "random_exploration")
@@ -22,3 +29,11 @@ def test_minds_that_take_no_notice_of_the_horizon_have_none(name):
         theta = model.parameters.draw(np.random.default_rng(0), 3)
         assert MEASURES[name].group_truth(model, theta) == 0
         assert not MEASURES[name].truth(model, theta).any()
+
+
+def test_a_rational_player_whose_choices_are_separated_has_a_value():
+    theta = np.array([[0.0, 1.0, 0.0, 0.2, 0.6]])  # A_1, A_6, B, s_1, s_6
+    trials = simulate(HorizonExplorer, theta.repeat(10, 0), make("horizon", n_games=10), 7)
+    found = MEASURES["directed_exploration"].estimate(trials)
+    assert "Firth" in found.note
+    assert found.low < theta[0, 1] / theta[0, 4] < found.high

@@ -61,6 +61,16 @@ def test_what_has_no_estimate_is_nan_with_a_reason(y, x, status):
     assert np.isnan([found.value, found.standard_error, found.p_value]).all()
 
 
+def test_separated_outcomes_have_the_penalised_estimate_of_a_table():
+    x, y = np.repeat([0.0, 1.0], [8, 6]), np.repeat([0.0, 1.0, 1.0], [5, 3, 6])
+    found = coefficient("x", y, {"x": x}, penalised=True)
+    # Jeffreys' prior adds half an answer to each cell of a table (Firth 1993).
+    assert found.value == pytest.approx(np.log((6.5 * 5.5) / (0.5 * 3.5)), abs=1e-4)
+    assert found.low < found.value < found.high
+    assert (found.p_value < 0.05) == (found.low > 0)
+    assert "Firth" in found.note
+
+
 @pytest.mark.parametrize("clusters", [None, np.arange(40) % 4])
 def test_outcomes_that_do_not_vary_have_no_estimate_and_no_test(clusters):
     """Least squares leaves rounding errors of 1e-17, by which anything is significant."""
