@@ -9,6 +9,8 @@ import pytest
 
 from knownminds.environments import Collider
 from knownminds.llm_adapters import Sampling, load
+from knownminds.llm_adapters.batches import batches_of
+from knownminds.llm_adapters.runs.admission import Caps
 from knownminds.llm_adapters.runs.batch_rounds import Batching
 from knownminds.llm_adapters.runs.prices import price_of
 from knownminds.llm_adapters.runs.runner import run_sessions_in
@@ -210,3 +212,28 @@ def test_batches_of_a_size_go_one_after_another_where_a_server_limits_its_queue(
     provider = Provider("openai", "over whole", queue=N // 2)
     assert go(tmp_path, provider, requests=N // 2).account.calls["ok"] == N
     assert [len(names) for names in provider.batches] == [N // 2, N - N // 2]
+
+
+@on_each_wire
+def test_what_a_batch_had_beyond_its_limit_is_foreseen_of_the_next(tmp_path, wire, monkeypatch):
+    monkeypatch.setitem(globals(), "RECEIVED", 900)
+    provider = Provider(wire, "over whole")
+    # All requests are let in for some 650 tokens each, and those of a batch have 1,000.
+    run = go(tmp_path, provider, requests=N // 2, caps=Caps(tokens=18_000))
+    assert run.stopped == "the cap of 18,000 tokens is reached"
+    assert [len(names) for names in provider.batches] == [N // 2]
+    assert run.tokens == N // 2 * (SENT + 900)
+
+
+def test_numbers_of_a_batch_may_be_texts_or_nothing():
+    about = {"status": "completed", "output_file_id": "out"}
+    for counts, done in (
+        ({"completed": "3", "failed": 1.0}, 4),
+        ([1], 0),
+        ({"completed": None}, 0),
+    ):
+        answer = httpx2.Response(200, json={**about, "request_counts": counts})
+        adapter = load("openai")(
+            "m", key_variable=None, transport=httpx2.MockTransport(lambda _, a=answer: a)
+        )
+        assert asyncio.run(batches_of(adapter).look("b")).done == done
