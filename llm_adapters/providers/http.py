@@ -15,7 +15,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, ClassVar
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 from urllib.request import getproxies_environment, proxy_bypass
 
 import httpx2
@@ -135,10 +135,13 @@ class Http:
         timeout: float = 120.0,
         transport: httpx2.AsyncBaseTransport | None = None,
     ):
-        base_url = (base_url or self.address).rstrip("/")
-        address = urlsplit(base_url)
-        if address.scheme not in ("http", "https") or not address.hostname:
-            raise ValueError(f"A base_url begins with http:// or https://; got {base_url!r}.")
+        base_url = (base_url or self.address).strip().rstrip("/")
+        address = _parts_of(base_url)
+        if address is None:
+            raise ValueError(
+                f"A base_url begins with http:// or https://, then a host and perhaps a port; got "
+                f"{base_url!r}."
+            )
         if address.username or address.password or address.query or address.fragment:
             raise ValueError(
                 f"A base_url is shown and stored, so it holds no user, password or query; that of "
@@ -150,7 +153,9 @@ class Http:
         self.base_url = base_url
         self.key_variable = self.variable if key_variable == "" else key_variable
         self.timeout = timeout
-        self._host = address.hostname
+        self._host = str(address.hostname)
+        proxy = None if transport else _proxy_for(address.scheme, self._host)
+        self._through = " through the proxy of HTTPS_PROXY" if proxy else ""
         self._key()
         self._client = httpx2.AsyncClient(
             timeout=httpx2.Timeout(None, connect=min(timeout / 2, 10.0)),  # the rest: `_within`
@@ -158,7 +163,7 @@ class Http:
             headers=self.headers,
             trust_env=False,
             verify=True if transport else _trusted(),
-            proxy=None if transport else _proxy_for(address.scheme, address.hostname),
+            proxy=proxy,
             event_hooks={"request": [self._sign]},
             transport=transport,
         )
@@ -353,10 +358,7 @@ class Http:
                 )
                 return Failed(message, "stop", "certificate", charged=False)
             cause = cause.__cause__ or cause.__context__
-        through = (
-            " through the proxy of HTTPS_PROXY" if isinstance(error, httpx2.ProxyError) else ""
-        )
-        message = f"{self} cannot be reached{through}: {type(error).__name__}."
+        message = f"{self} cannot be reached{self._through}: {type(error).__name__}."
         return Failed(message, "retry", "connection", charged=unpaid)
 
     def _passed_on(self, error: Any, body: bytes) -> Failed:
@@ -583,9 +585,19 @@ def _proxy_for(scheme: str, host: str) -> str | None:
         return None
     proxies = getproxies_environment()
     proxy = proxies.get("https") or proxies.get("all")
-    if proxy and urlsplit(proxy).scheme not in ("http", "https"):
+    if proxy and not _parts_of(proxy):
         raise ValueError("HTTPS_PROXY is an address with http:// or https://; got another one.")
     return proxy
+
+
+def _parts_of(address: str) -> SplitResult | None:
+    """Take an address apart; None if no call can go there."""
+    try:
+        parts = urlsplit(address)
+        there = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # of a port, or of brackets
+        return None
+    return parts if there and not re.search(r"\s", address) else None
 
 
 def complaint(body: bytes) -> tuple[str, str, str]:

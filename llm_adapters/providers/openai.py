@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, NamedTuple
-from urllib.parse import urlsplit
 
 from knownminds.environments import Prompt
 from knownminds.llm_adapters.adapter import (
@@ -82,12 +81,11 @@ class OpenAI(Http):
     ):
         host = HOSTS[provider]
         self.provider, self.address, self.variable = provider, host.base_url, host.key_variable
-        its_limit = (urlsplit(base_url or host.base_url).hostname or "").endswith(_AT_HOME)
+        super().__init__(model, base_url=base_url, **options)
+        its_limit = self._host.endswith(_AT_HOME)
         self.limit_name = limit_name or (host.limit if its_limit else "max_tokens")
         # What a server takes that the user names, the user knows; pictures are to be declared.
-        at_home = (base_url or host.base_url).rstrip("/") == host.base_url
-        self.heeds = host.heeds if at_home else _ALL - {"images"}
-        super().__init__(model, base_url=base_url, **options)
+        self.heeds = host.heeds if self.base_url == host.base_url else _ALL - {"images"}
 
     def request(self, prompt: Prompt, settings: Sampling) -> dict[str, Any]:
         """Return what is sent, as JSON has it."""

@@ -349,7 +349,12 @@ def test_a_setting_that_a_server_names_as_refused_stops_the_run():
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"base_url": "localhost:8000"}, "begins with http:// or https://; got 'localhost:8000'"),
+        (
+            {"base_url": "localhost:8000"},
+            "begins with http:// or https://, .* got 'localhost:8000'",
+        ),
+        ({"base_url": "http://127.0.0.1:99999/v1"}, "begins with http.*99999"),
+        ({"base_url": "http://[::1/v1"}, "begins with http"),
         (
             {"base_url": "https://me:secret@host/v1"},
             "holds no user, password or query; that of host",

@@ -184,16 +184,16 @@ def test_what_one_answer_had_beyond_its_limit_is_foreseen_of_the_next_and_of_a_n
     wire, tmp_path
 ):
     def content(request):
-        return json.dumps(reply_in(wire, "E", sent=words_of(request), received=900)).encode()
+        return json.dumps(reply_in(wire, "E", sent=words_of(request), received=3_000)).encode()
 
     def go(tokens):
         return play_of(adapter_of(wire, content), folder=tmp_path, caps=Caps(tokens=tokens))
 
-    # Two answers of 900 tokens pass 1,500: one has been seen.
-    assert (go(1_500).calls, go(1_500).calls) == (1, 1)
-    run = go(2_700)
+    # By its limit a second call would fit; with 3,000 tokens, as the first one had, it does not.
+    assert (go(4_500).calls, go(4_500).calls) == (1, 1)
+    run = go(7_500)
     assert run.calls == 2
-    assert run.tokens < 2_700
+    assert 6_000 < run.tokens < 7_500
     assert run.account.answers_beyond_what_was_foreseen == 2
 
 
