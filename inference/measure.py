@@ -45,6 +45,8 @@ class Estimate(Result):
         How many fits behind the value ended in each status; empty if nothing is fitted.
     note
         A remark on the interval; "" if there is none.
+    freedom
+        Degrees of freedom of the standard error; infinite where it counts as known.
     """
 
     measure: str
@@ -58,6 +60,7 @@ class Estimate(Result):
     excluded: Mapping[str, int]
     fits: Mapping[str, int] = field(default_factory=dict)
     note: str = ""
+    freedom: float = np.inf
 
     def __str__(self) -> str:
         """Return value, interval, test and exclusions in one line."""
@@ -262,7 +265,10 @@ class Measure(ABC):
             note = f"interval by the jackknife over {unit}s"
         excluded = counts_of([reason for reason in values.reason if reason])
         fits = counts_of(values.fits)
-        return Estimate(self.name, mean, error, low, high, n, unit, p_value, excluded, fits, note)
+        numbers = (mean, error, low, high, n, unit, p_value)
+        return Estimate(
+            self.name, *numbers, excluded, fits, note, float(np.ravel(tests.freedom)[0])
+        )
 
 
 @dataclass(eq=False, kw_only=True)

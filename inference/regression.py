@@ -118,16 +118,12 @@ def coefficient(
     if not np.isfinite(error) or error <= least:
         note = "no interval: nothing is left unexplained"
         return Estimate(of, value, np.nan, np.nan, np.nan, n, "row", np.nan, {}, note=note)
-    law = (
-        scipy.stats.t(int(groups.max()))
-        if several
-        else scipy.stats.norm
-        if logistic
-        else scipy.stats.t(n - k)
-    )
+    freedom = float(groups.max()) if several else np.inf if logistic else float(n - k)
+    law = scipy.stats.t(freedom)
     half = float(law.ppf(0.975)) * error
     p_value = 2 * float(law.sf(abs(value) / error))
-    return Estimate(of, value, error, value - half, value + half, n, "row", p_value, {})
+    ends = value - half, value + half
+    return Estimate(of, value, error, *ends, n, "row", p_value, {}, freedom=freedom)
 
 
 def firth(x: Array, y: Array, at: int) -> tuple[float, float, float, float, float] | None:

@@ -12,7 +12,7 @@ from scipy.special import expit
 
 from knownminds.agents import AGENTS, simulate
 from knownminds.environments import Trials, make, session_stream
-from knownminds.inference import MEASURES, ModelData, Unknowns, maximum_a_posteriori
+from knownminds.inference import MEASURES, Estimate, ModelData, Unknowns, maximum_a_posteriori
 from knownminds.inference.groups.formulas import GroupDesign
 from knownminds.inference.groups.marginal import marginal
 from knownminds.validation.engine.group_law import design_of_sessions
@@ -310,11 +310,28 @@ def test_a_group_of_parameters_is_estimated_without_the_pull_of_the_prior(tmp_pa
     assert design["95% covers"].value + 2 * design["95% covers"].error > 0.95
 
 
-def test_two_groups_of_a_measure_with_a_test_of_its_own_are_told_apart_by_both_errors():
-    told = operating_characteristics._difference(0.2, 0.3, 1.1, 0.4)
-    half = stats.norm.ppf(0.975) * 0.5
-    expected = {"estimate": 0.9, "standard_error": 0.5, "low": 0.9 - half, "high": 0.9 + half}
-    assert told == pytest.approx({**expected, "p_value": 2 * stats.norm.sf(1.8)}, rel=1e-6)
+def test_measures_with_a_test_of_their_own_keep_their_degrees_of_freedom(tmp_path):
+    given = {"model": "weighted_bayes", "sessions": 3, "replicates": 2, "workers": 1}
+    about = ("probabilistic_reasoning", {"prior_weighting": 0.1})
+    power(*about, **given, rope=0.5, comparison="between", out=tmp_path)
+    for row in rows_of(tmp_path).frame.to_dict("records"):
+        half, inner = (row[f"{end}high"] - row["estimate"] for end in ("", "inner_"))
+        # Between those of one agent with three sessions and of two (Welch 1947).
+        for width, share in ((half, 0.975), (inner, 0.95)):
+            most, least = stats.t.ppf(share, [2, 4])
+            assert least <= width / row["standard_error"] <= most
+    sides = [(0.2, 0.3), (1.1, 0.4)]
+    first, second = (
+        Estimate("x", value, error, np.nan, np.nan, 3, "trial", np.nan, {}, freedom=2.0)
+        for value, error in sides
+    )
+    found = operating_characteristics._interval(
+        *operating_characteristics._difference(first, second), 0.95
+    )
+    (a, s), (b, t) = ((value, error * np.sqrt(3)) for value, error in sides)
+    assert found["p_value"] == pytest.approx(
+        stats.ttest_ind_from_stats(b, t, 3, a, s, 3, equal_var=False).pvalue
+    )
 
 
 def rows_of(folder):

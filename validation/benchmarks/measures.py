@@ -30,8 +30,8 @@ def measures(data: Answers, *names: str) -> pd.DataFrame:
     DataFrame
         Columns participant, variant, cell, experiment, metric (the measure; of a performance with
         its experiment), value, standard_error, low, high (95%), n, unit and status, which says why
-        there is no value; score, which is the metric and, if it is not the base, the variant; and
-        freedom.
+        there is no value; freedom (degrees, of the error); and score, which is the metric and, if
+        it is not the base, the variant.
     """
     groups = data.trials.groupby([WHO, CELL], sort=False)
     parts = {(str(key[0]), str(key[1])): part for key, part in groups}
@@ -45,12 +45,8 @@ def measures(data: Answers, *names: str) -> pd.DataFrame:
             ):
                 rows.append({**row, **here, "metric": metric_of(environment.name, row["measure"])})
     table = pd.DataFrame(rows)
-    over = table["unit"].isin(["subject", "session"]) & (table["n"] > 1)
     base = table[VARIANT] == BASE
-    return table.assign(
-        score=table["metric"].where(base, table["metric"] + ", " + table[VARIANT]),
-        freedom=(table["n"] - 1.0).where(over),
-    )
+    return table.assign(score=table["metric"].where(base, table["metric"] + ", " + table[VARIANT]))
 
 
 def _of_experiment(names: tuple[str, ...], environment: Environment) -> list[str]:
@@ -83,5 +79,5 @@ def _of_cell(
             return measured(names, environment, record, np.full(len(record), "", dtype=object))
         except ValueError as error:
             why = str(error)
-    nothing = dict.fromkeys(("value", "standard_error", "low", "high"), np.nan)
+    nothing = dict.fromkeys(("value", "standard_error", "low", "high", "freedom"), np.nan)
     return [{"measure": m, **nothing, "n": 0, "unit": "", "status": why} for m in names]

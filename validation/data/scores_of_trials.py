@@ -530,6 +530,7 @@ def _row(
         "high": estimate.high,
         "p_value": estimate.p_value,
         "n": estimate.n,
+        "freedom": estimate.freedom,
         "unit": estimate.unit,
         "left_out": ", ".join(f"{n} {why}" for why, n in estimate.excluded.items() if n),
         "fits": counts_text(estimate.fits),

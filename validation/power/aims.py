@@ -17,7 +17,6 @@ from knownminds.inference.measure import Tests, t_tests, welch_tests
 LEVEL = 0.05  # of every test; intervals have mass .95
 MASS = 1 - 2 * LEVEL  # of the interval that two one-sided tests at this level make
 INNER = ("inner_low", "inner_high")  # its ends in the rows of a study that looks for equivalence
-NORMAL = 1.6448536269514722  # the normal's quantile at 1 - LEVEL
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import scipy
 from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials, make, session_stream
-from knownminds.inference import FittedMeasure, Measure, SubjectMeasure, Unknowns
+from knownminds.inference import Estimate, FittedMeasure, Measure, SubjectMeasure, Unknowns
 from knownminds.inference.groups.contrasts import drawn_contrasts, drawn_means
 from knownminds.inference.groups.formulas import GroupDesign
 from knownminds.inference.groups.marginal import marginal
@@ -24,7 +24,7 @@ from knownminds.validation.engine.population import Lived, Subjects, draw_subjec
 from knownminds.validation.engine.scores import NOTHING, Score
 from knownminds.validation.engine.study import Batch, Cell, Study
 
-from .aims import INNER, LEVEL, MASS, NORMAL, Aim, null_of, sample_tests
+from .aims import INNER, LEVEL, MASS, Aim, null_of, sample_tests
 from .dials import GroupDial, resolve_measure
 from .one_agent import AgentValues, agent_tests
 
@@ -173,29 +173,35 @@ def _own_test(cell: Cell, measure: Measure, liveds: list[Lived], replicates: int
     rows = []
     for r in range(replicates):
         estimates = [measure.estimate(trials_of(one, r, cell)) for one in liveds]
-        last, first = estimates[-1], estimates[0]
+        last = estimates[-1]
         row = {"estimate": last.value} | {name: getattr(last, name) for name in OF_TESTS}
-        row["excluded"] = sum(sum(one.excluded.values()) for one in estimates)
+        value, error, freedom = last.value, last.standard_error, last.freedom
         if len(estimates) == 2:
-            row |= _difference(first.value, first.standard_error, last.value, last.standard_error)
-            row["n"] = first.n + last.n
+            value, error, freedom = _difference(*estimates)
+            n = sum(one.n for one in estimates)
+            row = {"estimate": value, "n": n} | _interval(value, error, freedom, 1 - LEVEL)
+        inner = _interval(value, error, freedom, MASS)
+        row |= dict(zip(INNER, (inner["low"], inner["high"]), strict=True))
+        row["excluded"] = sum(sum(one.excluded.values()) for one in estimates)
         rows.append(row)
-    table = pd.DataFrame(rows)
-    half = NORMAL * table["standard_error"]
-    ends = (table["estimate"] - half, table["estimate"] + half)
-    return table.assign(**dict(zip(INNER, ends, strict=True)))
+    return pd.DataFrame(rows)
 
 
-def _difference(a: float, error_a: float, b: float, error_b: float) -> dict[str, float]:
-    """Return the normal test of b - a from two estimates and their standard errors."""
-    error = float(np.hypot(error_a, error_b))
-    return {
-        "estimate": b - a,
-        "standard_error": error,
-        "low": b - a - 1.959964 * error,
-        "high": b - a + 1.959964 * error,
-        "p_value": float(2 * scipy.stats.norm.sf(abs(b - a) / error)) if error > 0 else np.nan,
-    }
+def _difference(first: Estimate, second: Estimate) -> tuple[float, float, float]:
+    """Return second - first with its error and degrees of freedom (Welch 1947)."""
+    squares = [one.standard_error**2 for one in (first, second)]
+    parts = [s**2 / one.freedom for s, one in zip(squares, (first, second), strict=True)]
+    freedom = sum(squares) ** 2 / sum(parts) if sum(parts) > 0 else np.inf
+    return second.value - first.value, float(np.sqrt(sum(squares))), freedom
+
+
+def _interval(value: float, error: float, freedom: float, mass: float) -> dict[str, float]:
+    """Return standard error, interval and p-value of an estimate, by Student's t."""
+    law = scipy.stats.t(freedom)
+    half = float(law.ppf(0.5 + mass / 2)) * error
+    p_value = float(2 * law.sf(abs(value) / error)) if error > 0 else np.nan
+    ends = {"low": value - half, "high": value + half}
+    return {"standard_error": error, **ends, "p_value": p_value}
 
 
 def trials_of(sessions: Lived, replicate: int, cell: Cell) -> Trials:
