@@ -6,12 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 from knownminds.environments import Prompt
-from knownminds.llm_adapters.adapter import (
-    Reply,
-    Sampling,
-    Usage,
-    given,
-)
+from knownminds.llm_adapters.adapter import Reply, Sampling, Usage, given
 
 from .http import Http, in_parts, likely_tokens, members_of, usage_of
 

@@ -23,11 +23,7 @@ from knownminds.environments import (
 )
 from knownminds.environments.conditions import conditions_of
 from knownminds.environments.later import pandas as pd
-from knownminds.llm_adapters.adapter import (
-    Failed,
-    Reply,
-    Sampling,
-)
+from knownminds.llm_adapters.adapter import Failed, Reply, Sampling
 
 # Address of the study whose sessions `knownminds run`, `serve` and the tasks of Inspect have. Those
 # of `knownminds simulate`, first session per subject, lie there too: with the same seed it is the

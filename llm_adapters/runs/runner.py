@@ -42,25 +42,8 @@ from knownminds.llm_adapters.providers.http import complaint
 
 from .admission import SILENT, Caps, Gate, check_least
 from .batch_rounds import NOT_SENT, Batching, Rounds
-from .ledger import (
-    OPEN,
-    SENT_ANEW,
-    Attempt,
-    Ledger,
-    LedgerFile,
-    asked_of,
-    price_in,
-    request_hash,
-)
-from .participant import (
-    Asked,
-    Judge,
-    check_served,
-    live,
-    record,
-    session_settings,
-    settings_of,
-)
+from .ledger import OPEN, SENT_ANEW, Attempt, Ledger, LedgerFile, asked_of, price_in, request_hash
+from .participant import Asked, Judge, check_served, live, record, session_settings, settings_of
 from .prices import NANO, REMEDY, Price, most_tokens_of
 from .run_result import ASSUMED_ANSWER, Run
 

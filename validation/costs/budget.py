@@ -12,13 +12,7 @@ from matplotlib.figure import Figure
 from knownminds.environments import Environment, unknown
 from knownminds.llm_adapters.batches import BATCHES
 from knownminds.llm_adapters.configuration import Participant
-from knownminds.llm_adapters.runs.prices import (
-    Price,
-    Range,
-    in_batches,
-    parse_price,
-    price_of,
-)
+from knownminds.llm_adapters.runs.prices import Price, Range, in_batches, parse_price, price_of
 from knownminds.validation.engine.arguments import (
     check_count,
     resolve_environment,

@@ -15,15 +15,7 @@ from typing import Any, TypeVar
 
 from knownminds.agents import AGENTS, Contaminants, Model
 from knownminds.environments import Environment, unknown
-from knownminds.llm_adapters import (
-    ADAPTERS,
-    HOSTS,
-    Adapter,
-    Failed,
-    Sampling,
-    Synthetic,
-    load,
-)
+from knownminds.llm_adapters import ADAPTERS, HOSTS, Adapter, Failed, Sampling, Synthetic, load
 from knownminds.llm_adapters.configuration import FORM, Participant
 from knownminds.llm_adapters.known_minds.replay import Replay
 from knownminds.llm_adapters.providers.http import Http
