@@ -468,9 +468,12 @@ async def _bounded(response: httpx2.Response, most: int) -> bytes:
 
 
 def json_object(body: bytes) -> dict[str, Any]:
-    """Return a JSON object; ValueError if a body holds anything else."""
+    """Return a JSON object; ValueError if a body holds anything else.
+
+    Lines that begin with a colon, which proxies send while they wait, may stand before it.
+    """
     try:
-        content = json.loads(body)
+        content = json.loads(re.sub(rb"\A(?:\s*:.*\n)+", b"", body))
     except RecursionError:
         raise ValueError("A body is nested as deeply as an answer is.") from None
     if not isinstance(content, dict):

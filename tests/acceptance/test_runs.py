@@ -253,6 +253,7 @@ def test_a_run_in_vain_ends_at_once_and_leaves_no_trial(command, tmp_path, fault
     assert ended.code == 2
     assert len(server.calls) <= 2
     assert "Traceback" not in ended.err
+    assert "paid for" not in ended.err  # nothing was
     assert not (tmp_path / "trials.parquet").exists()
 
 
@@ -261,6 +262,7 @@ def test_another_model_that_answers_is_not_mixed_with_the_first(command, tmp_pat
         ended = command(*words_of(server, tmp_path, 3, "--concurrency", 1))
     assert ended.code == 2
     assert "another-model" in ended.err
+    assert f"What was paid for stays in {tmp_path}." in ended.err
     assert len(server.calls) == 6
     assert len(rows(tmp_path)) == 5
     assert set(rows(tmp_path)["model_served"]) == {"m"}

@@ -159,6 +159,12 @@ def test_why_an_answer_ended_is_told_in_one_language(wire, content, reasons):
         assert (reply.model_served, reply.usage) == ("", Usage())
 
 
+def test_lines_that_a_proxy_sends_while_it_waits_are_no_part_of_an_answer():
+    adapter, _ = adapter_of("openrouter")
+    body = b": OPENROUTER PROCESSING\n\n: OPENROUTER PROCESSING\n\n" + json.dumps(CHAT).encode()
+    assert adapter.read(body, Sampling()).text == "E"
+
+
 def test_a_prompt_that_google_blocks_is_a_refusal():
     content = {
         "promptFeedback": {"blockReason": "PROHIBITED_CONTENT"},
