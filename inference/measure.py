@@ -306,7 +306,7 @@ class SubjectMeasure(Measure):
 
         Blocks are numbered in order of first appearance; -1 marks a trial outside any block.
         """
-        return sessions_of(trials)
+        return independent_sessions_of(trials)
 
     def weights(self, trials: Trials) -> Array:
         """Say how much each trial weighs in a subject's value, [rows]: 1 if it was answered."""
@@ -416,6 +416,17 @@ def sessions_of(trials: Trials) -> NDArray[np.int64]:
     return np.asarray(result, dtype=np.int64)
 
 
+def independent_sessions_of(trials: Trials) -> NDArray[np.int64]:
+    """Return the number of each trial's session, one for all wordings of a design, [rows].
+
+    Sessions of one seed share their design, whatever the wording: they are no independent ones. The
+    column `design_number` names the design of each session, where there are several wordings.
+    """
+    name = "design_number" if "design_number" in trials.frame else "session"
+    result = trials.frame.groupby(["subject", name], sort=False).ngroup()
+    return np.asarray(result, dtype=np.int64)
+
+
 @dataclass(frozen=True)
 class Tests:
     """Two-sided t tests of R samples; arrays [R], NaN where a sample has no spread."""
@@ -512,6 +523,8 @@ def interval_tests(
     the distance from it. The test rejects values outside the interval.
     """
     low, high = bounds
+    # Copies of one session or one subject differ by rounding: no test is made of such an error.
+    error = np.where(error > ROUNDING * np.maximum(1.0, np.abs(mean)), error, np.nan)
     quantile = np.asarray(scipy.stats.t.ppf(0.5 + mass / 2, freedom))
     with np.errstate(invalid="ignore", divide="ignore"):  # for errors that are 0
         if not (np.isfinite(low) or np.isfinite(high)):

@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from knownminds.agents import Model, simulate
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials, make
+from knownminds.environments.later import pandas as pd
 
-from .measure import Estimate, Measure
+from .measure import Estimate, Measure, independent_sessions_of
 
 EXTREME = 15.0  # from such log-odds on, separated outcomes are suspected
 SEED = 1994  # seed of the sessions from which a truth is computed
@@ -232,9 +233,9 @@ class RegressionMeasure(Measure):
         """Regress the outcomes of all trials that count."""
         counts, outcome, regressors = self.design(trials)
         rows = counts & np.isfinite(outcome)
-        frame = trials.frame[rows]
-        keys = ["subject"] if frame["subject"].nunique() > 1 else ["session"]
-        clusters = frame.groupby(keys, sort=False).ngroup().to_numpy()
+        subject = pd.factorize(trials.frame["subject"])[0]
+        clusters = subject if subject.max(initial=0) else independent_sessions_of(trials)
+        clusters = np.unique(clusters[rows], return_inverse=True)[1]
         result = coefficient(
             self.of,
             outcome[rows],

@@ -27,8 +27,8 @@ SCORES = [WHO, "score", CELL, "value", "standard_error", "freedom"]
 NORMAL = 2 * 1.959964  # standard errors in a normal interval of 95%
 # What a record has besides the fields of its experiment.
 ANSWER = (
-    "environment", "subject", "session", "block", "trial", "action", "response", "reward",
-    "outcome",
+    "environment", "subject", "session", "design_number", "block", "trial", "action", "response",
+    "reward", "outcome",
 )  # fmt: skip
 # A participant's answers may be split by these conditions, besides those that a paper names.
 FURTHER = (

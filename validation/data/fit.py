@@ -56,7 +56,7 @@ from .support import (
     support_of,
     unreadable_there,
 )
-from .trials_of_runs import read_one, rows_where
+from .trials_of_runs import copied_sessions, read_one, rows_where
 
 if TYPE_CHECKING:
     from knownminds.inference import HierarchicalFit
@@ -216,8 +216,9 @@ class Task:
                 f"({', '.join(f'{n} {outcome}' for outcome, n in each)}). Check how it was "
                 "imported."
             )
+        notes = (*chosen, *how, *copied_sessions(environment, trials_of))
         return cls(question, source, agent, environment, trials_of, rows, within, data, counts,
-                   (*chosen, *how))  # fmt: skip
+                   notes)  # fmt: skip
 
     @property
     def unknowns(self) -> Unknowns:

@@ -58,7 +58,15 @@ from .score_scale import (
     scaled,
     with_random,
 )
-from .trials_of_runs import BY, CONDITIONS, also_called, of_several_servers, read_one, rows_where
+from .trials_of_runs import (
+    BY,
+    CONDITIONS,
+    also_called,
+    copied_sessions,
+    of_several_servers,
+    read_one,
+    rows_where,
+)
 
 NONE = "none"  # the sample of what has no value in the column
 PERFORMANCE = "performance"
@@ -86,9 +94,9 @@ OVER_SCALE = "Each metric on the scale from random answers (grey, 0) to the refe
 RADAR = "The metrics of each participant on one scale, with 95% intervals."
 NOTES = (
     "Intervals are of 95%. What each rests on stands in the column n: subjects; sessions, where a "
-    "single subject has several; or the rows of a regression over all of them, with errors that "
-    "are robust to dependence within subjects or sessions. Those of bounded quantities stay within "
-    "the bounds.",
+    "single subject has several (one for all wordings of a design); or the rows of a regression "
+    "over all of them, with errors that are robust to dependence within subjects or sessions. "
+    "Those of bounded quantities stay within the bounds.",
     "Trials without a readable answer are left out and counted; nothing replaces them. Of "
     "fits that are flat the trials say next to nothing about a parameter, and the prior speaks.",
 )
@@ -146,7 +154,9 @@ def compute(question: AskScore) -> Result:
             CAPTION if few else MANY: Drawing(table, draw_intervals if few else draw_distributions)
         }
     counts = pd.concat(rates, ignore_index=True)
-    notes = [*NOTES, *chosen_rows, *of_several_servers(question.data), *controls.notes, *more.notes]
+    copies = [text for one in parts for text in copied_sessions(*one)]
+    notes = [*NOTES, *chosen_rows, *copies, *of_several_servers(question.data)]
+    notes += [*controls.notes, *more.notes]
     options = _asked(question, source)
     return Result(
         title=f"The measures of {source}{_by_what(told_apart)}",

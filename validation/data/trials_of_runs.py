@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from knownminds.environments import ENVIRONMENTS, Trials, environment_of, make
+from knownminds.environments import ENVIRONMENTS, Environment, Trials, environment_of, make
 from knownminds.environments.conditions import SHARED_DESIGN
 from knownminds.environments.record.trials import SETTINGS
 from knownminds.llm_adapters.runs.runner import TRIALS
@@ -24,6 +24,7 @@ CONDITIONS = (
     "model", "served_model", "experiment", "reasoning", "history", "content", "names", "overload",
     "modality", "noise", "temperature", "effort", "template", "template_hash", "session",
 )  # fmt: skip
+_WORDS = ("template", "template_hash", "session")
 _ALSO = {"served_model": "model_served", "experiment": "environment"}  # as the record calls them
 # Files may name the same participant in sessions that these tell apart.
 _ADDRESS = (BY, "environment", "condition", "modality", "subject", "session")
@@ -165,6 +166,29 @@ def of_several_servers(data: Data) -> list[str]:
     ]
 
 
+def copied_sessions(environment: Environment, trials: Trials) -> list[str]:
+    """Return a sentence on sessions with the stimuli and answers of another one, if there are any.
+
+    Sessions of one design in several wordings are counted once.
+    """
+    names = (*(field.name for field in environment.fields), "action", "response", "reward")
+    frame = trials.frame
+    if "design_number" in frame:
+        first = frame.groupby(["subject", "design_number"])["session"].transform("first")
+        frame = frame[frame["session"] == first]
+    shown = frame[[name for name in names if name in frame]]
+    row = pd.util.hash_pandas_object(shown, index=False)
+    sessions = row.groupby([frame["subject"], frame["session"]], sort=False).agg(tuple)
+    copies = int(sessions.duplicated().sum())
+    if not copies:
+        return []
+    return [
+        f"{copies} of {len(sessions)} sessions of {environment.name} have the stimuli and answers "
+        "of another one: an export that is doubled, or a player whose answers do not vary. They "
+        "count as sessions, and say nothing new."
+    ]
+
+
 def load(path: str | Path, columns: Mapping[str, str] | None = None) -> Trials:
     """Return the trials of a file or of a run's folder."""
     folder = Path(path)
@@ -229,15 +253,19 @@ def named_by_file(whole: pd.DataFrame, parts: Mapping[str, pd.DataFrame]) -> pd.
 
 
 def put_together(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Return tables of trials as one, by name; whoever bears the same name is separated."""
-    kept = [part.copy(deep=False) for part in parts.values()]
+    """Return tables of trials as one, by name; whoever bears the same name is separated.
+
+    But runs of a participant that differ in the wording alone are its own: their sessions become
+    SESSION@WORDING, and sessions of one number have one `design_number`.
+    """
+    kept, names = _worded([part.copy(deep=False) for part in parts.values()], list(parts))
     for part in kept:
         part.attrs = {}  # that pandas need not compare them
     whole = pd.concat(kept, ignore_index=True)
     lengths = [len(part) for part in kept]
     bearer = pd.DataFrame(
         {
-            "part": np.repeat(np.arange(len(kept)), lengths),
+            "part": np.repeat(np.array(names, dtype=object), lengths),
             "experiment": _experiment(whole),
             "subject": whole["subject"].astype(str),
         }
@@ -248,7 +276,7 @@ def put_together(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     if collides.any():
         before = [
             part[BY].astype(str) + f"/{name}" if BY in part else pd.Series(name, part.index)
-            for name, part in zip(parts, kept, strict=True)
+            for name, part in zip(names, kept, strict=True)
         ]
         longer = pd.concat(before, ignore_index=True)
         own = "/" + bearer["subject"]
@@ -257,6 +285,24 @@ def put_together(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         )
         bearer["subject"] = bearer["subject"].where(~collides, longer)
     return whole.assign(subject=bearer["subject"])
+
+
+def _worded(parts: list[pd.DataFrame], names: list[str]) -> tuple[list[pd.DataFrame], list[str]]:
+    """Mark the sessions of tables that differ in the wording alone; these tables share a name."""
+    families: dict[Any, list[int]] = {}
+    for k, part in enumerate(parts):
+        if "template" in part and part["template"].nunique() == 1:
+            same = [c for c in ("subject", "cell", *CONDITIONS) if c in part and c not in _WORDS]
+            key = tuple((c, *part[c].astype(str).unique()) for c in same)
+            families.setdefault(key, []).append(k)
+    for several in families.values():
+        words = [str(parts[k]["template"].iloc[0]) for k in several]
+        if len(set(words)) == len(several) > 1:
+            for k, word in zip(several, words, strict=True):
+                session = parts[k]["session"].astype(str)
+                parts[k] = parts[k].assign(session=session + f"@{word}", design_number=session)
+                names[k] = names[several[0]]
+    return parts, names
 
 
 def with_columns(frame: pd.DataFrame) -> pd.DataFrame:
