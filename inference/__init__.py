@@ -7,6 +7,7 @@ their first use.
 from typing import TYPE_CHECKING, Any
 
 from .agent_contract import check_agent
+from .analysis import Analysis
 from .bandits.deck_measures import DECK_MEASURES
 from .bandits.exploration import exploration
 from .bandits.learning_rates import LEARNING_RATE, OPTIMISM_BIAS
@@ -49,7 +50,7 @@ from .measure import Dial, Estimate, FittedMeasure, Measure, ParameterMeasure, S
 from .posteriors.comparison import LeaveOneOut, leave_one_sequence_out
 from .posteriors.posterior import Posterior, posterior
 from .questions.next_question import ChosenQuestions, Inquiry, play_chosen
-from .questions.stopping import StopBy, StoppingRule
+from .questions.stopping import StoppingRule
 from .session_measure import SessionMeasure
 from .stability import split_scores, split_variance
 
@@ -112,6 +113,7 @@ _LATER = {
 
 __all__ = [
     "MEASURES",
+    "Analysis",
     "BeliefDecisions",
     "ChosenQuestions",
     "Coherence",
@@ -129,7 +131,6 @@ __all__ = [
     "PointFit",
     "Posterior",
     "SessionMeasure",
-    "StopBy",
     "StoppingRule",
     "SubjectMeasure",
     "Unknowns",

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from knownminds.agents.parameters import Array
-from knownminds.environments import Trials, unknown
-from knownminds.inference.measure import SubjectMeasure, Tests
+from knownminds.environments import unknown
+from knownminds.inference.measure import Tests
 
 Kind = Literal["alpha_spending", "bayes_factor", "interval_width"]
 Spending = Literal["obrien_fleming", "pocock"]
@@ -213,58 +213,6 @@ class StoppingRule:
             "interval_width": f"95% interval at most {self.width:g} wide",
         }[self.kind]
         return f"{about}, looks at {', '.join(map(str, self.looks))}"
-
-
-@dataclass(frozen=True)
-class StopBy:
-    """A rule with the measure that it looks at, for a run: see `run_sessions_in(stop=...)`.
-
-    Parameters
-    ----------
-    rule : the rule; it names its measure
-    measure : the measure of that name, for the experiment
-    """
-
-    rule: StoppingRule
-    measure: SubjectMeasure
-
-    @property
-    def looks(self) -> tuple[int, ...]:
-        """The numbers of sessions after which it looks."""
-        return self.rule.looks
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything that defines the rule, JSON-able."""
-        return self.rule.as_dict()
-
-    def __call__(self, trials: Trials, look: int) -> dict[str, Any]:
-        """Look at the trials of a number of sessions of one subject, as `score` reads them.
-
-        The value is that of all sessions together, with the jackknife's error over sessions.
-
-        Returns
-        -------
-        dict
-            A dictionary fit for JSON, with None for numbers that do not exist: units; estimate,
-            low, high and p_value of the measure, with its 95% interval; statistic (the p-value, the
-            Bayes factor or the width); bound, its limit (for a Bayes factor the upper one); stop,
-            whether to stop here; found, "effect", "no effect" or "" if there is no conclusion.
-        """
-        rule, measure = self.rule, self.measure
-        _, tests, _ = measure.over_blocks(trials)
-        statistic, stop, effect, none = rule.judge(tests, look, measure.null)
-        bounds = {"bayes_factor": rule.evidence, "interval_width": rule.width}
-        numbers = {
-            "estimate": tests.mean[0], "low": tests.low[0], "high": tests.high[0],
-            "p_value": tests.p_value[0], "statistic": statistic[0],
-            "bound": bounds.get(rule.kind, rule.levels[look]),
-        }  # fmt: skip
-        return {
-            "units": rule.looks[look],
-            **{name: float(v) if np.isfinite(v) else None for name, v in numbers.items()},
-            "stop": bool(stop[0]),
-            "found": "effect" if effect[0] else "no effect" if none[0] else "",
-        }
 
 
 @lru_cache(maxsize=64)

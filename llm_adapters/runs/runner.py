@@ -134,7 +134,7 @@ class Chosen(Protocol):
 
 
 class Stops(Protocol):
-    """What may stop a run after some of its sessions, see `StopBy` of `knownminds.inference`."""
+    """What may stop a run after some of its sessions, see `Analysis` of `knownminds.inference`."""
 
     @property
     def looks(self) -> tuple[int, ...]:

@@ -7,9 +7,8 @@ from scipy.special import ndtri
 from scipy.stats import cauchy, nct, ttest_1samp
 from scipy.stats import t as student
 
-from knownminds.inference import MEASURES, StoppingRule
+from knownminds.inference import MEASURES, Analysis, StoppingRule
 from knownminds.inference.questions.stopping import bayes_factor, spent_levels
-from knownminds.validation.power.aims import sample_tests
 from knownminds.validation.power.sequential import stopped
 
 BIAS = MEASURES["optimism_bias"]
@@ -57,7 +56,8 @@ def test_bayes_factors_are_those_that_the_r_package_prints(t, of_groups, publish
 
 
 def paired_tests(first, second):
-    return lambda units: sample_tests("paired", BIAS, [first[:, :units], second[:, :units]])
+    analysis = Analysis(BIAS, "each", "subject", "paired")
+    return lambda units: analysis.tests([first[:, :units], second[:, :units]])
 
 
 def samples(n, most, effect, seed):

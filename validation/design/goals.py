@@ -13,13 +13,13 @@ from scipy.special import logsumexp
 from knownminds.agents import AGENTS, Model
 from knownminds.environments import unknown
 from knownminds.inference import MEASURES
+from knownminds.inference.analysis import LEVEL
 from knownminds.inference.fits.model_data import Unknowns
 from knownminds.inference.posteriors.arviz_scores import LARGEST_PARETO_K
 from knownminds.inference.posteriors.evidence import evidence_given
 from knownminds.inference.posteriors.posterior import Posterior, posterior
 from knownminds.validation.engine.population import draw_subjects, live
 from knownminds.validation.engine.study import Batch, Study
-from knownminds.validation.power.aims import LEVEL
 from knownminds.validation.power.operating_characteristics import test_batch
 from knownminds.validation.power.questions import PILOT
 from knownminds.validation.reading import read_numbers

@@ -10,7 +10,7 @@ import numpy as np
 
 from knownminds.agents import AGENTS, LAPSE, Model, Parameters, Selection
 from knownminds.environments import Environment, make, unknown
-from knownminds.inference import MEASURES, ChosenQuestions, StopBy, StoppingRule, SubjectMeasure
+from knownminds.inference import MEASURES, Analysis, ChosenQuestions, StoppingRule, SubjectMeasure
 
 from .members import register
 
@@ -168,8 +168,8 @@ def chosen_options(
     }
 
 
-def resolve_stop(environment: Environment, file: str | os.PathLike[str] | None) -> StopBy | None:
-    """Return the rule of a TOML file with its measure in an experiment; None without a file."""
+def resolve_stop(environment: Environment, file: str | os.PathLike[str] | None) -> Analysis | None:
+    """Return the analysis that a rule of a TOML file stops; None without a file."""
     if file is None:
         return None
     rule = StoppingRule.read(file)
@@ -187,7 +187,7 @@ def resolve_stop(environment: Environment, file: str | os.PathLike[str] | None) 
             f"A stopping rule looks at a value of each session and tests a null value; "
             f"{rule.measure} has another test or none. Name another measure."
         )
-    return StopBy(rule, measure)
+    return Analysis.of(measure, 1, stop=rule)
 
 
 def check_truth(parameters: Parameters, truth: Mapping[str, float] | None) -> dict[str, float]:

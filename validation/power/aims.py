@@ -10,11 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from knownminds.agents.parameters import Array
-from knownminds.inference import Measure, SubjectMeasure
-from knownminds.inference.measure import Tests, t_tests, welch_tests
+from knownminds.inference.analysis import LEVEL
 
-LEVEL = 0.05  # of every test; intervals have mass .95
 MASS = 1 - 2 * LEVEL  # of the interval that two one-sided tests at this level make
 INNER = ("inner_low", "inner_high")  # its ends in the rows of a study that looks for equivalence
 
@@ -83,19 +80,3 @@ class Aim:
         assert self.rope is not None
         inside: NDArray[np.bool_] = (low > null - self.rope) & (high < null + self.rope)
         return inside
-
-
-def sample_tests(
-    comparison: str, measure: SubjectMeasure, samples: list[Array], mass: float = 1 - LEVEL
-) -> Tests:
-    """Test samples[R, units] of one condition, or of two, with intervals of this mass."""
-    if comparison == "between":
-        return welch_tests(samples[0], samples[1], mass)
-    if comparison == "paired":
-        return t_tests(samples[1] - samples[0], mass=mass)
-    return t_tests(samples[0], measure.null, mass, measure.bounds)
-
-
-def null_of(measure: Measure, comparison: str) -> float:
-    """Return the value from which effects are counted: of a difference it is zero."""
-    return 0.0 if comparison != "one" else measure.null

@@ -12,6 +12,7 @@ import pandas as pd
 from knownminds.agents import AGENTS
 from knownminds.environments import Environment, unknown
 from knownminds.inference import MEASURES, Measure
+from knownminds.inference.analysis import LEVEL
 from knownminds.validation.engine.arguments import (
     changed_settings,
     resolve_environment,
@@ -28,9 +29,8 @@ from knownminds.validation.engine.verdicts import LEAST_SIZE, MOST_SIZE, Verdict
 from knownminds.validation.pages.views import Curves
 from knownminds.validation.studies import AUDITS
 
-from .aims import LEVEL
 from .dials import GroupDial
-from .operating_characteristics import characteristics, test_batch
+from .operating_characteristics import characteristics, estimator_of, test_batch
 from .questions import Audit
 
 FITS_PER_BATCH = 512
@@ -162,6 +162,7 @@ def _cell(
         law=law,
         sessions=sessions,
         subjects=subjects,
+        method=estimator_of(measure, subjects),
         options={"measure": measure.name, "comparison": "one"},
         batch=max(1, FITS_PER_BATCH // subjects),
     )

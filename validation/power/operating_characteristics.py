@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,16 @@ import scipy
 from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials, make, session_stream
-from knownminds.inference import Estimate, FittedMeasure, Measure, SubjectMeasure, Unknowns
+from knownminds.inference import (
+    Analysis,
+    Estimate,
+    FittedMeasure,
+    Measure,
+    StoppingRule,
+    SubjectMeasure,
+    Unknowns,
+)
+from knownminds.inference.analysis import LEVEL
 from knownminds.inference.groups.contrasts import drawn_contrasts, drawn_means
 from knownminds.inference.groups.formulas import GroupDesign
 from knownminds.inference.groups.marginal import marginal
@@ -24,11 +33,10 @@ from knownminds.validation.engine.population import Lived, Subjects, draw_subjec
 from knownminds.validation.engine.scores import NOTHING, Score
 from knownminds.validation.engine.study import Batch, Cell, Study
 
-from .aims import INNER, LEVEL, MASS, Aim, null_of, sample_tests
+from .aims import INNER, MASS, Aim
 from .dials import GroupDial, resolve_measure
-from .one_agent import AgentValues, agent_tests
+from .one_agent import agent_values
 
-COMPARISONS = ("one", "between", "paired")
 ESTIMATORS = ("marginal", "hierarchical")
 OF_TESTS = ("standard_error", "low", "high", "p_value", "n")  # beside their estimate
 _EFFECT = 2**31  # last part of the address of a replicate's effect
@@ -41,15 +49,16 @@ def test_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
     environment = make(cell.environment, **cell.settings)
     measure = resolve_measure(cell.options["measure"], model, environment)
     effect, sessions = conditions_lived(study, batch, measure)
-    if cell.method in ESTIMATORS:
+    analysis = analysis_of(cell, measure)
+    if analysis.estimator in ESTIMATORS:
         rows = _of_groups(study, batch, measure, sessions, threads)
     elif isinstance(measure, SubjectMeasure):
-        rows = _over_units(cell, measure, sessions, len(batch), threads)
+        rows = _over_units(cell, analysis, sessions, len(batch), threads)
     else:
         rows = _own_test(cell, measure, sessions, len(batch))
     rows["effect"] = effect
     if "status" not in rows:
-        tested = np.isfinite(null_of(measure, cell.options["comparison"]))
+        tested = np.isfinite(analysis.null)
         needed = rows["p_value" if tested else "standard_error"]
         rows["status"] = np.where(np.isfinite(needed), "ok", "failed")
         rows["message"] = np.where(
@@ -137,21 +146,45 @@ def dial_of(cell: Cell, measure: Measure) -> GroupDial:
     return GroupDial(measure, model, mean, spread)
 
 
+def analysis_of(cell: Cell, measure: Measure) -> Analysis:
+    """Return the analysis of a cell's data sets."""
+    rule = cell.options.get("rule")
+    return Analysis.of(
+        measure, cell.subjects, cell.options["comparison"],
+        "hierarchical" if cell.method == "hierarchical" else "marginal",
+        None if rule is None else StoppingRule.of(rule),
+    )  # fmt: skip
+
+
+def estimator_of(
+    measure: Measure,
+    subjects: int,
+    of_groups: Literal["marginal", "hierarchical"] = "marginal",
+) -> str:
+    """Return the method of a cell; "map" where no law of a group is estimated."""
+    estimator = Analysis.of(measure, subjects, estimator=of_groups).estimator
+    return estimator if estimator in ESTIMATORS else "map"
+
+
+def samples_of(
+    analysis: Analysis, liveds: list[Lived], replicates: int, threads: int | None
+) -> list[Any]:
+    """Read the measure off every subject of each condition, as `Analysis.tests` takes it."""
+    measure = analysis.measure
+    assert isinstance(measure, SubjectMeasure)
+    if analysis.estimator == "together":
+        return [agent_values(measure, one, threads) for one in liveds]
+    return [sample_of(measure, one, replicates, threads) for one in liveds]
+
+
 def _over_units(
-    cell: Cell, measure: SubjectMeasure, liveds: list[Lived], replicates: int, threads: int | None
+    cell: Cell, analysis: Analysis, liveds: list[Lived], replicates: int, threads: int | None
 ) -> pd.DataFrame:
-    """Read the measure off every subject and test over subjects, or over one agent's sessions."""
+    """Test over subjects, or over one agent's sessions."""
+    samples = samples_of(analysis, liveds, replicates, threads)
+    tests, inner = (analysis.tests(samples, mass) for mass in (1 - LEVEL, MASS))
     units = cell.sessions if cell.subjects == 1 else cell.subjects
-    comparison = cell.options["comparison"]
-    if cell.subjects == 1:
-        values = [AgentValues.of(measure, one, threads) for one in liveds]
-        tests, inner = (agent_tests(measure, values, mass) for mass in (1 - LEVEL, MASS))
-    else:
-        samples = [sample_of(measure, one, replicates, threads) for one in liveds]
-        tests = sample_tests(comparison, measure, samples)
-        inner = sample_tests(comparison, measure, samples, MASS)
-    if comparison == "between":
-        units *= 2
+    units *= 2 if analysis.comparison == "between" else 1
     numbers = {"estimate": tests.mean} | {name: getattr(tests, name) for name in OF_TESTS}
     numbers |= dict(zip(INNER, (inner.low, inner.high), strict=True))
     return pd.DataFrame(numbers).assign(excluded=units - tests.n)
@@ -225,7 +258,7 @@ def _of_groups(
     for r, replicate in enumerate(range(batch.first, batch.last)):
         own_subjects = np.arange(r * cell.subjects, (r + 1) * cell.subjects)
         whole = [one.of(own_subjects) for one in liveds]
-        row = _marginal_row(cell, measure, whole) if cell.method == "marginal" else None
+        row = None if cell.method == "hierarchical" else _marginal_row(cell, measure, whole)
         if row is None:
             address = (cell.data_key, replicate)
             row = _sampled_row(cell, measure, whole, study.seed, address, threads)
@@ -397,7 +430,7 @@ def _spread(agreement: scores.Agreement) -> Score:
 def _null(cell: Cell) -> float:
     """Return the value from which the effects of a cell are counted."""
     measure = resolve_measure(cell.options["measure"], AGENTS[cell.model])
-    return null_of(measure, cell.options["comparison"])
+    return analysis_of(cell, measure).null
 
 
 def _ratio(values: Array, others: Array) -> Score:

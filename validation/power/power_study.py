@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import product
 from pathlib import Path
 from time import process_time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,7 @@ from knownminds.agents import Model
 from knownminds.agents.parameters import Array
 from knownminds.environments import Environment
 from knownminds.inference import FittedMeasure, Measure, identifiability
+from knownminds.inference.analysis import Comparison
 from knownminds.validation.engine.arguments import (
     check_truth,
     one_of,
@@ -36,10 +37,10 @@ from knownminds.validation.recovery.questions import Confuse
 from .aims import Aim
 from .dials import resolve_measure
 from .operating_characteristics import (
-    COMPARISONS,
     ESTIMATORS,
     characteristics,
     dial_of,
+    estimator_of,
     test_batch,
 )
 from .pilot import Pilot, pilot_of
@@ -405,10 +406,10 @@ class Sought:
 
     def _method(self, subjects: int) -> str:
         """Return how the contrast is estimated: of one agent, and of other measures, by "map"."""
-        if self.question.estimator == "hierarchical":
-            return "hierarchical"
-        several = subjects > 1 and self.question.stop is None
-        return "marginal" if several and isinstance(self.measure, FittedMeasure) else "map"
+        question = self.question
+        if question.stop is not None:
+            return "map"
+        return estimator_of(self.measure, subjects, question.estimator)
 
     def _priced(self, environment: Environment, subjects: int, sessions: int) -> dict[str, Any]:
         """Say what all sessions of a design cost, if a run says what one takes."""
@@ -431,7 +432,7 @@ def sought_in(question: Power) -> Sought:
     environment, agent = resolve_environment(question.environment), resolve_model(question.model)
     comparison, estimator = question.comparison, question.estimator
     agent.check_plays(environment)
-    one_of("comparison", comparison, COMPARISONS)
+    one_of("comparison", comparison, get_args(Comparison))
     one_of("estimator", estimator, ESTIMATORS)
     effect = dict(question.effect or {})
     if len(effect) != 1:

@@ -13,6 +13,7 @@ from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
 from knownminds.environments import make
 from knownminds.inference import StoppingRule, SubjectMeasure
+from knownminds.inference.analysis import LEVEL
 from knownminds.inference.measure import Tests
 from knownminds.validation.engine import scores
 from knownminds.validation.engine.engine import run
@@ -21,10 +22,8 @@ from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study
 from knownminds.validation.pages.views import Curves
 
-from .aims import LEVEL, null_of, sample_tests
 from .dials import resolve_measure
-from .one_agent import AgentValues, agent_tests
-from .operating_characteristics import conditions_lived, sample_of
+from .operating_characteristics import analysis_of, conditions_lived, samples_of
 from .power_study import REPLICATES, Sought, sought_in, with_single_sizes
 from .questions import SIZES, Power
 
@@ -113,23 +112,21 @@ def stop_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
     model, rule = AGENTS[cell.model], StoppingRule.of(cell.options["rule"])
     environment = make(cell.environment, **cell.settings)
     measure = resolve_measure(cell.options["measure"], model, environment)
-    assert isinstance(measure, SubjectMeasure)
+    analysis = analysis_of(cell, measure)
     effect, sessions = conditions_lived(study, batch, measure)
-    comparison = cell.options["comparison"]
-    if cell.subjects == 1:
+    if analysis.estimator == "together":
 
         def tests_of(units: int) -> Tests:
-            so_far = (one.first_sessions(units) for one in sessions)
-            values = [AgentValues.of(measure, one, threads) for one in so_far]
-            return agent_tests(measure, values, 1 - LEVEL)
+            so_far = [one.first_sessions(units) for one in sessions]
+            return analysis.tests(samples_of(analysis, so_far, len(batch), threads))
 
     else:
-        samples = [sample_of(measure, one, len(batch), threads) for one in sessions]
+        samples = samples_of(analysis, sessions, len(batch), threads)
 
         def tests_of(units: int) -> Tests:
-            return sample_tests(comparison, measure, [sample[:, :units] for sample in samples])
+            return analysis.tests([sample[:, :units] for sample in samples])
 
-    return stopped(rule, tests_of, null_of(measure, comparison), effect)
+    return stopped(rule, tests_of, analysis.null, effect)
 
 
 def stopped(
