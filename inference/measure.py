@@ -17,11 +17,12 @@ from knownminds.agents.parameters import Array
 from knownminds.environments import ANSWERED, Environment, Trials
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import Result
-from knownminds.inference.fits.model_data import ModelData
+from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.fits.point import maximum_a_posteriori
 
 from .left_out_blocks import LeftOutBlocks
 
+MOST_SAMPLED = 20_000  # trials of a group whose law is sampled for a measure
 ROUNDING = 1e-12  # values that differ by less, in units of the larger of them and 1, count as equal
 UNBOUNDED = (-np.inf, np.inf)
 UNANSWERED = "trials without an answer"
@@ -611,6 +612,54 @@ class FittedMeasure(SubjectMeasure):
         value = np.where(failed, np.nan, fit.estimate @ self._weights(fit.names))
         reason = tuple("failed fit" if f else "" for f in failed)
         return Values(value, reason, tuple(map(str, fit.status)))
+
+    def estimate(self, trials: Trials) -> Estimate:
+        """Return the mean of the group's law, or the value of a single subject.
+
+        Subjects whose fit failed are left out and counted. Where points cannot integrate the
+        subjects out, the group is sampled, and the note says so; a group of more than 20,000 trials
+        is not, since that takes minutes, and has no value.
+        """
+        if trials.frame["subject"].nunique() == 1:
+            return super().estimate(trials)
+        data = ModelData.read(self.model, trials)
+        values = self.values_of(data)
+        usable = np.flatnonzero(np.isfinite(values.value))
+        if len(usable) < 2:
+            return self.with_counts(self.over_subjects(values), trials)
+        tests, note = self._of_group(data.repeat(usable))
+        estimate = replace(self.estimate_of(tests, values, "subject"), note=note)
+        return self.with_counts(estimate, trials)
+
+    def _of_group(self, data: ModelData) -> tuple[Tests, str]:
+        from .groups.formulas import GroupDesign
+        from .groups.marginal import marginal
+
+        unknowns, sizes = Unknowns.of(self.model), np.array([len(data)])
+        group = marginal(data, unknowns, GroupDesign.plain(unknowns.parameters, data.subjects))
+        if not group.message:
+            mean, error = group.mean_of(self.contrast)
+            freedom = np.array([float(group.freedom)])
+            tests = interval_tests(
+                np.array([mean]), np.array([error]), freedom, sizes, self.null, bounds=self.bounds
+            )
+            return tests, ""
+        if data.n_trials.sum() > MOST_SAMPLED:
+            nothing = np.full(1, np.nan)
+            none = Tests(*[nothing] * 6, sizes[None])
+            return none, f"no value: {group.message}; sample the group (fit --method hierarchical)"
+        from .groups.contrasts import drawn_means
+        from .posteriors.group_model import GroupModel  # PyMC: only where it is needed
+
+        fit = GroupModel.build(data).sample(data)
+        draws = drawn_means(fit, self.contrast)
+        low, high = np.quantile(draws, [0.025, 0.975])
+        below = (np.sum(draws < self.null) + 0.5) / (len(draws) + 1)
+        p_value = 2 * min(below, 1 - below) if np.isfinite(self.null) else np.nan
+        numbers = np.array([draws.mean(), draws.std(ddof=1), low, high, p_value, np.inf])
+        note = "; ".join([f"the group was sampled, as {group.message}", *fit.reasons])
+        mean, error, low, high, p_value, freedom = numbers[:, None]
+        return Tests(mean, error, low, high, p_value, freedom, sizes[None]), note
 
     def _alone(self, trials: Trials, block: NDArray[np.int64]) -> Values:
         """Say which sessions have answers to fit; they are not fitted one by one."""

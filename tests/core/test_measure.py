@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from knownminds.environments import session_stream
-from knownminds.inference import (
-    SubjectMeasure,
-)
+from knownminds.agents import AGENTS, simulate
+from knownminds.environments import make, session_stream
+from knownminds.inference import MEASURES, SubjectMeasure
 from knownminds.inference.measure import Values, t_tests, welch_tests
 
 # Contract of every measure
@@ -103,3 +102,17 @@ def test_a_sample_without_spread_has_no_test(value, n):
     ):
         assert np.isnan([found.standard_error, found.low, found.high, found.p_value]).all()
         assert np.isfinite(found.mean).all()
+
+
+def test_a_fitted_measure_of_several_subjects_is_not_pulled_to_the_prior():
+    measure, place = MEASURES["optimism_bias"], make("instrumental_learning")
+    model, rng = AGENTS["rescorla_wagner_dual"], np.random.default_rng(4)
+    z = np.array([0.5, -2.5, 1.0, 0.0]) + 0.5 * rng.standard_normal((40, 4))
+    theta = model.parameters.constrain(z)
+    trials = simulate(model, theta, place, seed=4)
+    found = measure.estimate(trials)
+    pulled = measure.over_subjects(measure.values(trials))
+    truth = (theta[:, 0] - theta[:, 1]).mean()
+    assert found.low < truth < found.high
+    assert pulled.high < truth - pulled.standard_error
+    assert found.n == 40

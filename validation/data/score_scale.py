@@ -14,7 +14,7 @@ import pandas as pd
 from knownminds.agents import AGENTS
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import ENVIRONMENTS, Environment, Trials, unknown
-from knownminds.inference import MEASURES
+from knownminds.inference import MEASURES, FittedMeasure
 from knownminds.inference.bandits.released_code import released_performance
 from knownminds.inference.performance import performance, performance_of
 
@@ -126,7 +126,12 @@ def random_score(
         released = released_performance(environment) or performance_of(environment)
         estimate = released.estimate(trials)
     else:
-        estimate = MEASURES[metric].estimate(trials)
+        measure = MEASURES[metric]
+        # Random answers have no law of a group: what is fitted is fitted to each session.
+        fitted = isinstance(measure, FittedMeasure)
+        estimate = (
+            measure.over_subjects(measure.values(trials)) if fitted else measure.estimate(trials)
+        )
     return estimate.value, float(np.nan_to_num(estimate.standard_error))
 
 
