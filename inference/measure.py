@@ -645,9 +645,9 @@ class FittedMeasure(SubjectMeasure):
             )
             return tests, ""
         if data.n_trials.sum() > MOST_SAMPLED:
-            nothing = np.full(1, np.nan)
-            none = Tests(*[nothing] * 6, sizes[None])
-            return none, f"no value: {group.message}; sample the group (fit --method hierarchical)"
+            return t_tests(
+                np.full((1, 1), np.nan)
+            ), f"no value: {group.message}; sample the group (fit --method hierarchical)"
         from .groups.contrasts import drawn_means
         from .posteriors.group_model import GroupModel  # PyMC: only where it is needed
 

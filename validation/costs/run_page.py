@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from knownminds.environments import ANSWERED, Environment, Outcome, unread_rate
-from knownminds.inference import StoppingRule
+from knownminds.inference import MEASURES, Analysis, StoppingRule
 from knownminds.llm_adapters.runs.run_result import ASSUMED_ANSWER, COUNTED, Run
 from knownminds.llm_adapters.runs.runner import environment_of_run, read_run
 from knownminds.validation.engine.arguments import settings_but_size
@@ -113,7 +113,8 @@ def _asked(run: Run, environment: Environment) -> dict[str, Any]:
         by = kept["chosen"].get("model", "their order")
         options["questions of a session"] = f"{kept['chosen']['questions']}, chosen by {by}"
     if "stop" in kept:
-        options["stopping rule"] = str(StoppingRule.of(kept["stop"]))
+        rule = StoppingRule.of(kept["stop"])
+        options["stopping rule"] = str(Analysis.of(MEASURES[rule.measure], 1, stop=rule))
     return options
 
 

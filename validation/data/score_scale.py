@@ -128,10 +128,10 @@ def random_score(
     else:
         measure = MEASURES[metric]
         # Random answers have no law of a group: what is fitted is fitted to each session.
-        fitted = isinstance(measure, FittedMeasure)
-        estimate = (
-            measure.over_subjects(measure.values(trials)) if fitted else measure.estimate(trials)
-        )
+        if isinstance(measure, FittedMeasure):
+            estimate = measure.over_subjects(measure.values(trials))
+        else:
+            estimate = measure.estimate(trials)
     return estimate.value, float(np.nan_to_num(estimate.standard_error))
 
 

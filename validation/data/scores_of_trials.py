@@ -23,7 +23,7 @@ from knownminds.environments import (
 )
 from knownminds.environments.conditions import SHARED_DESIGN
 from knownminds.environments.record.outcome_rates import Rate
-from knownminds.inference import MEASURES, Estimate
+from knownminds.inference import MEASURES, Analysis, Estimate
 from knownminds.inference.bandits.released_code import released_performance
 from knownminds.inference.causes.causal_answers import as_published, causal_answers
 from knownminds.inference.causes.cell_contrast import CellContrast
@@ -127,6 +127,7 @@ def compute(question: AskScore) -> Result:
             f"{', '.join(environment.name for environment, _ in parts)}. Leave --scoring out."
         )
     rows, rates, used = [], [], set()
+    analyses: dict[str, None] = {}
     told_apart: dict[str, str] = {}
     for environment, part in parts:
         chosen = [
@@ -137,6 +138,7 @@ def compute(question: AskScore) -> Result:
         told_apart[environment.name] = by
         label = _labels(part, by)
         rows += measured(chosen, environment, part, label, question.scoring)
+        analyses |= _analyses(chosen, environment, part, label)
         rates.append(_rates(part, label, environment.name))
     _check_used(names or (), used, [environment.name for environment, _ in parts])
     if not rows:
@@ -170,7 +172,7 @@ def compute(question: AskScore) -> Result:
         },
         figures={**figures, **more.figures},
         notes=[*notes, *regressions.notes, *_meanings(table)],
-        options=options,
+        options={**options, "analysis": list(analyses)},
         command=_command(options),
         versions=versions(),
     )
@@ -203,6 +205,18 @@ def _command(given: Mapping[str, Any]) -> str:
     """Return the command line that computes the same again."""
     options = {**given, "columns": in_one(given.get("columns", {}))}
     return command_line("score", *options.pop("data"), **options)
+
+
+def _analyses(
+    names: Sequence[str], environment: Environment, trials: Trials, label: NDArray[np.object_]
+) -> dict[str, None]:
+    """Say how each measure was estimated and tested, in samples of one subject and of several."""
+    several = trials.frame.groupby(label, sort=False)["subject"].nunique() > 1
+    return {
+        str(Analysis.of(_measure(name, environment, None), 2 if many else 1)): None
+        for name in names
+        for many in several.unique()
+    }
 
 
 def _shown(table: pd.DataFrame) -> pd.DataFrame:

@@ -30,7 +30,7 @@ from knownminds.validation.pages.views import Curves
 from knownminds.validation.studies import AUDITS
 
 from .dials import GroupDial
-from .operating_characteristics import characteristics, estimator_of, test_batch
+from .operating_characteristics import characteristics, estimator_of, said, test_batch
 from .questions import Audit
 
 FITS_PER_BATCH = 512
@@ -212,6 +212,7 @@ def score_measure(rows: Rows) -> Result:
         tables=named | rows.statuses("data sets"),
         figures=_figures(*tables.values()),
         notes=[f"{measure.name}: {measure.summary} ({measure.source}).", *NOTES],
+        options={**rows.study.options, "analysis": said(rows.study.cells)},
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -154,6 +155,13 @@ def analysis_of(cell: Cell, measure: Measure) -> Analysis:
         "hierarchical" if cell.method == "hierarchical" else "marginal",
         None if rule is None else StoppingRule.of(rule),
     )  # fmt: skip
+
+
+def said(cells: Sequence[Cell]) -> list[str]:
+    """Return the analyses of some cells, as a methods section says them."""
+    measures = [resolve_measure(one.options["measure"], AGENTS[one.model]) for one in cells]
+    every = (str(analysis_of(*pair)) for pair in zip(cells, measures, strict=True))
+    return list(dict.fromkeys(every))
 
 
 def estimator_of(

@@ -41,6 +41,7 @@ from .operating_characteristics import (
     characteristics,
     dial_of,
     estimator_of,
+    said,
     test_batch,
 )
 from .pilot import Pilot, pilot_of
@@ -197,6 +198,7 @@ def say(rows: Rows) -> Result:
         tables={"Designs": frame.set_index(list(SIZES)), **rows.statuses("data sets")},
         figures=curves.drawings(drawn) if len(frame) > 1 else {},
         notes=[*part, *notes_of(study.cells[0]), *NOTES],
+        options={**study.options, "analysis": said(study.cells)},
     )
 
 
@@ -259,7 +261,7 @@ def notes_of(cell: Cell) -> list[str]:
             "answers are lost at random as the pilot lacks: numbers are averaged over what the "
             "pilot leaves open."
         )
-    if cell.options["comparison"] == "between" and cell.subjects > 1:
+    if cell.options.get("comparison") == "between" and cell.subjects > 1:
         notes.append("The number of subjects is per group, and there are two groups.")
     if "run" in cell.options:
         notes.append("Dollars go by what the run took: tokens and money of its sessions.")

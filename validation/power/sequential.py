@@ -23,7 +23,7 @@ from knownminds.validation.engine.study import Batch, Cell, Rows, Study
 from knownminds.validation.pages.views import Curves
 
 from .dials import resolve_measure
-from .operating_characteristics import analysis_of, conditions_lived, samples_of
+from .operating_characteristics import analysis_of, conditions_lived, said, samples_of
 from .power_study import REPLICATES, Sought, sought_in, with_single_sizes
 from .questions import SIZES, Power
 
@@ -214,4 +214,5 @@ def say(rows: Rows) -> Result:
         },
         figures=curves.drawings(stops),
         notes=NOTES,
+        options={**study.options, "analysis": said(study.cells[-1:])},
     )
