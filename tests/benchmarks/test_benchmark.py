@@ -128,13 +128,13 @@ def test_an_error_that_a_row_lacks_is_that_of_its_interval():
 
 def test_distances_keep_the_sign_that_the_published_scale_drops():
     base = pd.DataFrame({
-        "participant": ["a", "a", "b", "b"], "normalised": [-1.0, 1.0, 1.0, np.nan],
-        "normalised_error": 0.0,
+        "participant": [*"aaabbbc"], "metric": [*"xyzxyzx"], "normalised_error": 0.0,
+        "normalised": [-1.0, 1.0, 5.0, 1.0, 1.0, np.nan, np.nan],
     })  # fmt: skip
     found = distances(base, seed=0).set_index("participant")
     assert found.loc["a", "distance"] == pytest.approx(np.sqrt(2.0))
     assert found.loc["a", "without_sign"] == 0.0
-    assert found.loc["b", "metrics"] == 1
+    assert found["metrics"].tolist() == [2, 2, 0]  # those that both have who have any
     assert found.loc["b", "distance"] == 0.0
 
 

@@ -86,6 +86,14 @@ def test_the_composite_is_the_mean_of_its_parts(page):
         assert own["S"] == pytest.approx(own[["A", "E", "C"]].mean())
 
 
+def test_answers_are_drawn_in_the_order_in_which_they_were_given(page):
+    figures = page["pictured"].figures
+    rows = next(one.data for caption, one in figures.items() if "order of the trials" in caption)
+    seen = rows[(rows["what"] == "stimulus") & (rows["participant"] == rows["participant"].iloc[0])]
+    seen = seen[seen["task"] == seen["task"].iloc[0]].sort_values("position")
+    assert list(dict.fromkeys(seen["window"])) == ["short", "medium", "long"]
+
+
 def test_variants_are_counted_from_the_best(page):
     rows = page["variants"].rows
     best = rows.groupby(["participant", "task", "modality"])["above_best"].min()

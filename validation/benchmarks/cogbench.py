@@ -46,6 +46,7 @@ PAPER = Paper(
     "cogbench",
     "CogBench: seven experiments, ten behavioural metrics",
     "Coda-Forno, Binz, Wang and Schulz 2024",
+    people=True,
 )
 
 
@@ -141,16 +142,21 @@ DISTANCES = ("distance", "low", "high", "without_sign")
 
 
 def distances(base: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """Return how far each participant lies from the reference over the metrics that have a value.
+    """Return how far each participant lies from the reference.
 
-    The interval holds the middle 95% of draws of the scores from normal distributions with their
-    errors.
+    The distance is over the metrics that everybody has who has any, so that participants can be
+    compared. The interval holds the middle 95% of draws of the scores from normal distributions
+    with their errors.
 
     Columns participant, metrics (their number), distance, low, high, and without_sign, as the
     published code has it.
     """
     rng = np.random.default_rng([seed, 0xC09])
     rows = []
+    there = base[base["normalised"].notna()]
+    owners = there.groupby("metric")[WHO].nunique()
+    shared = base["metric"].isin(owners[owners == there[WHO].nunique()].index)
+    base = base.assign(normalised=base["normalised"].where(shared))
     for who, scores_of in base.groupby(WHO, sort=False):
         value, error = (
             scores_of[f"normalised{end}"].to_numpy(dtype=float) for end in ("", "_error")
@@ -171,8 +177,8 @@ def distances(base: pd.DataFrame, seed: int) -> pd.DataFrame:
 @PAPER.part("Distance to people", compared=False)
 def distance(data: Answers) -> Shown:
     """The distance is the root of the mean squared difference from the reference over the metrics
-    that have a value. Errors of scores make it larger, never smaller, so few sessions look less
-    alike.
+    that everybody has who has any. Errors of scores make it larger, never smaller, so few sessions
+    look less alike.
     """
     base = base_of(data)
     if data.about.people is None:  # the reference is as far as that from itself

@@ -71,6 +71,7 @@ PAPER = Paper(
     "colliders",
     "Colliders: causal judgements, and the networks behind them",
     "Dettki 2025; tasks of Rehder and Waldmann 2017",
+    people=True,
 )
 
 

@@ -514,7 +514,7 @@ def pictured(data: Answers) -> Shown:
     whole = rows[rows["modality"] == rows["task"].map(whole_modality)]
     keys = [WHO, "task", "window"]
     first = whole[whole["block"] == whole.groupby(keys)["block"].transform("min")]
-    first = first.sort_values([*keys, "trial"], kind="stable")
+    first = first.sort_values([WHO, "task", "block", "trial"], kind="stable")
     first = first.assign(position=first.groupby([WHO, "task"], sort=False).cumcount())
     over_trials = first.melt([*keys, "position"], ["stimulus", "answer", "belief"], "what")
     return (

@@ -167,11 +167,13 @@ class Paper:
         On the command line, and of its plan.
     title, source
         The head of its page; whom it is from.
+    people
+        Whether it sets models beside people, of whom values can be given.
     """
 
-    def __init__(self, name: str, title: str, source: str) -> None:
+    def __init__(self, name: str, title: str, source: str, people: bool = False) -> None:
         """Begin without parts."""
-        self.name, self.title, self.source = name, title, source
+        self.name, self.title, self.source, self.people = name, title, source, people
         self.chapters: list[Chapter] = []
         self._ready: Callable[[pd.DataFrame, About], pd.DataFrame] = lambda trials, about: trials
 

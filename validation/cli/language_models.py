@@ -198,7 +198,7 @@ class AskBenchmark(Calling):
     features
         A CSV file of what is known of the models.
     people
-        People: their trials, or a CSV file of values: metric, value.
+        People, of cogbench and colliders: their trials, or a CSV file of values: metric, value.
     from_
         Answers that there are: files of trials, folders of runs, logs of Inspect's. With --llm they
         stand beside models that run now.
@@ -648,6 +648,13 @@ def _benchmark(question: AskBenchmark, as_json: bool) -> None:
 
 def _options(question: AskBenchmark) -> dict[str, Any]:
     """Return what the page is made of besides the trials."""
+    from knownminds.validation.benchmarks.registry import paper_of
+
+    if question.people is not None and not paper_of(question.name).people:
+        raise ValueError(
+            f"--people are values that models are set beside; the page of {question.name} has no "
+            "place for them. Leave it out."
+        )
     for name, file in (("--features", question.features), ("--people", question.people)):
         if file is not None and not file.is_file():
             raise ValueError(f"{name} is a CSV file; there is none at {file}.")
