@@ -322,7 +322,7 @@ def _foretold(mean: Array, predicted: Array) -> tuple[Array, Array, tuple[str, .
         means = mean[i, given]
         around = ((means - means.mean()) ** 2).sum() if len(means) else 0.0
         if len(means) < 3:
-            reasons.append(f"answers to {len(means)} tasks, 3 are the least")
+            reasons.append(f"too few tasks with an answer ({len(means)} of the 3 that it takes)")
         elif not around > FLAT:
             reasons.append("the same mean answer to all tasks")
         else:

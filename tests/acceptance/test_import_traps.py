@@ -415,3 +415,23 @@ def test_a_list_of_pairs_of_the_users_own_is_an_experiment(imported, knownminds,
     own.to_csv(tmp_path / "own.csv", index=False)
     read = import_trials([tmp_path / "own.csv"], environment="temporal_discounting")
     assert read.settings["temporal_discounting"]["pairs"] == settings["pairs"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "unreadable"),
+    [
+        ("0,0,1,.5,.5,,,1,TRUE", {}),
+        ("0,0,1,.5,.5,FALSE,TRUE,1,TRUE", {}),
+        ("0,0,1,.5,.5,0,1,1,", {"'reward' of an answer is empty": 1}),
+        ("0,0,1,.5,.5,0,1,1,0", {"'reward' of a choice is not what its machine paid": 1}),
+    ],
+    ids=["empty machines", "words", "empty reward", "another's reward"],
+)
+def test_only_a_reward_of_another_machine_is_not_what_the_machine_paid(
+    cell, unreadable, imported, tmp_path
+):
+    head = "run,trial,task,mean0,mean1,reward0,reward1,choice,reward"
+    rest = [f"0,{t},{t % 4 + 1},.5,.5,0,1,{t % 2},{t % 2}" for t in range(1, 96)]
+    trials, counted = imported(write(tmp_path, "engine.csv", head, cell, *rest))
+    assert counted == unreadable
+    assert (trials["outcome"] == "ok").sum() == 96 - len(unreadable)

@@ -15,6 +15,7 @@ from knownminds.environments import Collider, Trials
 from knownminds.inference import MEASURES
 from knownminds.inference.causes.causal_answers import causal_answers
 from knownminds.inference.causes.domain_differences import DOMAINS
+from knownminds.inference.causes.least_squares_reasoner import leave_one_task_out
 from knownminds.validation.benchmarks.colliders import PAPER, profiles, signatures
 from knownminds.validation.benchmarks.paper import About, Answers
 from knownminds.validation.causes.causal_profile import causal_profile
@@ -173,3 +174,20 @@ def test_people_are_read_alike_everywhere_and_known_agents_are_no_models(tmp_pat
     assert counted["models"] == 2
     tested = answers.once(profiles).profile.omnibus
     assert set(tested.loc[tested["family"] == DOMAINS, "of"]) == {"humans", "model", "people"}
+
+
+@pytest.mark.parametrize(("released", "settings"), [(True, 1), (False, 2)])
+def test_a_released_agent_is_all_its_answers_whatever_their_temperature(released, settings):
+    warm = [
+        lived(NoisyOr, [0.5, 0.2, 0.6, 0.7, 0.2], seed, "a", "a").assign(temperature=seed)
+        for seed in (0, 1)
+    ]
+    trials = pd.concat(warm).assign(participant="a")
+    about = About({"collider": Collider()}, ("a",), options={"released": released})
+    assert PAPER._ready(trials, about)["setting"].nunique() == settings
+
+
+def test_too_few_tasks_are_named_with_how_many_there_are():
+    alone = TRIALS.frame[(TRIALS.frame["subject"] == "person 0")].iloc[:1]
+    fits = leave_one_task_out(causal_answers(Trials(alone.reset_index(drop=True))))
+    assert fits.reason == ("too few tasks with an answer (1 of the 3 that it takes)",)

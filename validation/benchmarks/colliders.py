@@ -58,6 +58,11 @@ LABELS = {
     "explaining_away": "explaining away, VII - VI",
     "markov_violation": "Markov violation, IV - V",
 }
+# Beside the parameters, without intervals.
+ALONGSIDE = {
+    "LOOCV RMSE": "consistency_rmse",
+    **{LABELS[n]: n for n in ("loss", "mae", "rmse", "r2")},
+}
 # What models are not compared by, two at a time.
 UNCOMPARED = ("loss", "mae", "r2")
 RANKED = 3  # agents named at either end
@@ -129,7 +134,9 @@ def _with_conditions(answers: pd.DataFrame, about: About) -> pd.DataFrame:
     reasoning = answers["reasoning"].astype(str)
     numeric = reasoning.isin((*NEVER, "numeric", NUMBER)).to_numpy()
     answers[PROMPT] = np.where(numeric, NUMBER, reasoning.str.replace("_", " ")).astype(object)
-    for name in told_apart(answers, about, WHERE):
+    # As released, an agent is all its answers, whatever their temperature.
+    together = {"temperature"} if about.options.get("released") else set()
+    for name in (n for n in told_apart(answers, about, WHERE) if n not in together):
         answers[SETTING] = answers[SETTING] + f", {name} " + answers[name].astype(str)
     answers["domain"] = np.where(meaningful, answers["domain"].astype(str), content).astype(object)
     order = pd.DataFrame(
@@ -591,23 +598,26 @@ def _changes(profile: CausalProfile, units: pd.DataFrame) -> pd.DataFrame:
 @PAPER.part("Parameters of each model")
 def parameters(data: Answers) -> Shown:
     """The noisy-OR with 3 parameters (m1 = m2) or 4, whichever foretells left-out tasks better,
-    best fit first. The second table has all, and that with 5. Strengths m1 and m2 are those of the
-    causes C1 and C2. With pooled scoring, as published, questions about C2 are answered by the
-    formula of C1. Strengths that differ then tell that effects and causes are judged differently.
+    best fit first. The second table has all, and that with 5. LOOCV RMSE: of the mean answers to
+    the eleven tasks, each foretold from the other ten, as a share of the scale. Strengths m1 and m2
+    are those of the causes C1 and C2. With pooled scoring, as published, questions about C2 are
+    answered by the formula of C1. Strengths that differ then tell that effects and causes are
+    judged differently.
     Intervals are of 95%, by leaving out each story in turn.
     """
     profile = data.once(profiles).profile
     units = profile.units.sort_values("loss", kind="stable", na_position="last")
-    names = (*PARAMETERS, "determinacy", "reasoning_consistency", "loss", "mae", "rmse", "r2")
+    names = (*PARAMETERS, "determinacy", "reasoning_consistency")
     columns: dict[str, Cell] = {"parameters": "parameters"}
-    columns |= {LABELS[name]: ends(name, f"{name}_low", f"{name}_high") for name in names[:6]}
-    columns |= {LABELS[name]: name for name in names[6:]}
+    columns |= {LABELS[name]: ends(name, f"{name}_low", f"{name}_high") for name in names}
+    columns |= {**ALONGSIDE}
     columns |= {name: name for name in ("answers", "missing", "incomplete")}
     columns |= {"note": lambda row: row["note"] or "-"}
     keys = profile.units[[UNIT, *WHOSE]]
     fits = keys.merge(profile.fits, on=UNIT).drop(columns=UNIT)
-    kept = ("parameters", *ALL_PARAMETERS, "loss", "mae", "rmse", "r2", "reasoning_consistency")
-    every: Mapping[str, Cell] = {name: name for name in (*kept, "chosen", "status")}
+    every: dict[str, Cell] = {name: name for name in ("parameters", *ALL_PARAMETERS)}
+    every |= {**ALONGSIDE, "reasoning_consistency": "reasoning_consistency"}
+    every |= {name: name for name in ("chosen", "status")}
     return (
         joined([quantities(data, *PARAMETERS)]),
         Rows("Noisy-ORs, best fit first", columns, WHOSE, of=units),

@@ -282,7 +282,8 @@ def _casinos(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFra
     if "reward1" in table.cells:
         rule: dict[str, Any] = {"allowed": (0, 1), "coded": "reward"}
         pays = [within(table, name, tally, **rule) for name in ("reward0", "reward1")]
-        other = (points != np.where(action == 1, pays[1], pays[0])) & (outcome == "ok") & ~lost
+        paid = np.where(action == 1, pays[1], pays[0])
+        other = (points != paid) & np.isfinite(paid) & (outcome == "ok") & ~lost
         tally.mark(UNREADABLE, "'reward' of a choice is not what its machine paid", table, other)
         lost |= other
     outcome = np.where(lost, "malformed", outcome)
