@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from typing import Any
 
@@ -216,8 +216,8 @@ class GroupDensity:
         `run_nutpie` explains `seconds` and `tell`.
         """
         # Effects and means are correlated, which a mass for each single number cannot express.
-        related = len(self.group.effect) > 0
-        trace = run_nutpie(self._for_nutpie(), settings, seconds, tell, related=related)
+        settings = replace(settings, related=settings.related or len(self.group.effect) > 0)
+        trace = run_nutpie(self._for_nutpie(), settings, seconds, tell)
         return {name: dataset_of(trace, name) for name in ("posterior", "sample_stats")}
 
     def _for_nutpie(self) -> Any:

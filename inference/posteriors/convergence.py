@@ -37,6 +37,7 @@ class Convergence:
     divergences : Draws after tuning that diverged.
     worst_subject_r_hat, least_subject_ess : The worst over all subjects' parameters.
     short : Whether there are too few draws (or chains that differ), which more draws can mend.
+    slow : Whether those of the group are worth too few independent ones.
     reasons : The problems of the posterior; the verdict is "converged" only if there are none.
     """
 
@@ -45,6 +46,7 @@ class Convergence:
     worst_subject_r_hat: float
     least_subject_ess: float
     short: bool
+    slow: bool
     reasons: tuple[str, ...]
 
     @property
@@ -75,11 +77,11 @@ def group_terms(posterior: xr.Dataset, effects: Sequence[str]) -> dict[str, Arra
 
 
 def check_convergence(
-    posterior: xr.Dataset, effects: Sequence[str], divergences: int
+    posterior: xr.Dataset, effects: Sequence[str], divergences: int, *, group_alone: bool = False
 ) -> Convergence:
     """Judge the draws of group_mean, group_sd, effect, correlation, level_sd and z.
 
-    A number that cannot be computed counts as a failure.
+    A number that cannot be computed counts as a failure. With `group_alone`, z plays no part.
     """
     terms = group_terms(posterior, effects)
     draws = np.stack(list(terms.values()), axis=2)
@@ -94,7 +96,9 @@ def check_convergence(
         reasons.append(f"R-hat of {worst.isna().idxmax()} cannot be computed")
     elif worst.max() > LARGEST_R_HAT:
         reasons.append(f"R-hat of {worst.idxmax()} is {worst.max():.3f}, above {LARGEST_R_HAT}")
-    if np.isnan(subject_r_hat):
+    if group_alone:
+        pass
+    elif np.isnan(subject_r_hat):
         reasons.append("R-hat of a subject's parameter cannot be computed")
     elif subject_r_hat > LARGEST_R_HAT + 0.01:
         # Of hundreds of R-hats, some exceed 1.01 by chance; 1.02 leaves room for that.
@@ -109,4 +113,6 @@ def check_convergence(
     short = bool(reasons)
     if divergences:
         reasons.append(f"{divergences} divergent draw{'s' * (divergences != 1)}")
-    return Convergence(table, divergences, subject_r_hat, subject_ess, short, tuple(reasons))
+    slow = not least.min() >= LEAST_ESS
+    worst_of_subjects = subject_r_hat, subject_ess
+    return Convergence(table, divergences, *worst_of_subjects, short, slow, tuple(reasons))

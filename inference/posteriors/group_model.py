@@ -255,8 +255,11 @@ class Sampling(TypedDict, total=False):
     rounds
         How often to sample at most. As long as the verdict is "not converged", the group is sampled
         again, in coordinates that go by its estimate. If draws were too few, the next round has
-        twice the tuning and draws; after divergences it has smaller steps. The last round counts.
+        twice the tuning and draws; if they are worth few independent ones, its steps follow
+        correlations; after divergences it has smaller steps. The last round counts.
         `settings` of the fit says how it was sampled, and `tried` lists all rounds.
+    group_alone
+        Whether the verdict is on the law of the group, whatever subjects' own parameters are.
     seconds
         A round that lasts longer is broken off, and the round before it counts. None for no limit.
         Results that converge in time do not depend on it.
@@ -271,6 +274,7 @@ class Sampling(TypedDict, total=False):
     seed: int
     cores: int | None
     rounds: int
+    group_alone: bool
     seconds: float | None
     tell: Tell | None
 
@@ -463,7 +467,8 @@ class GroupModel:
             )
         options: Any = {"tune": TUNE, **sampling}
         rounds, seconds = options.pop("rounds", ROUNDS), options.pop("seconds", None)
-        tell, settings = options.pop("tell", None), Settings(**options)
+        tell, alone = options.pop("tell", None), options.pop("group_alone", False)
+        settings = Settings(**options)
         if rounds < 1:
             raise ValueError(f"Sampling needs at least one round; got rounds={rounds}.")
         fit: HierarchicalFit | None = None
@@ -472,7 +477,8 @@ class GroupModel:
         for number in range(1, rounds + 1):
             chosen = self.coordinates(data, fit)
             if fit is not None:
-                settings = settings.after(fit.convergence.short, fit.convergence.divergences > 0)
+                last = fit.convergence
+                settings = settings.after(last.short, last.divergences > 0, last.slow)
             if tell is not None:
                 tell(f"round {number} of {rounds} at most: {settings}")
             left = None if seconds is None else seconds - (perf_counter() - begun)
@@ -486,9 +492,9 @@ class GroupModel:
                         "not end, nor tuning. Give it more time (--sampling minutes=60), "
                         "or fit fewer subjects."
                     ) from None
-                fit = fit or self._finish(data, broken.trace, settings, chosen).broken_off()
+                fit = fit or self._finish(data, broken.trace, settings, chosen, alone).broken_off()
                 break
-            fit = self._finish(data, trace, settings, chosen)
+            fit = self._finish(data, trace, settings, chosen, alone)
             tried.append(f"{settings}: {'; '.join(fit.reasons) or 'converged'}")
             if tell is not None:
                 tell(tried[-1])
@@ -514,7 +520,12 @@ class GroupModel:
         return SubjectCoordinates.of(data, unknowns, self.levels)
 
     def _finish(
-        self, data: ModelData, trace: Any, settings: Settings, chosen: SubjectCoordinates
+        self,
+        data: ModelData,
+        trace: Any,
+        settings: Settings,
+        chosen: SubjectCoordinates,
+        group_alone: bool = False,
     ) -> HierarchicalFit:
         posterior = dataset_of(trace, "posterior")
         rows, subject_rows = self.density(data, chosen).rows(posterior)
@@ -561,7 +572,7 @@ class GroupModel:
             parameters=self.unknowns.parameters,
             posterior=kept,
             settings=settings,
-            convergence=check_convergence(kept, effects, divergences),
+            convergence=check_convergence(kept, effects, divergences, group_alone=group_alone),
             data=data,
             unknowns=self.unknowns,
             design=self.design,

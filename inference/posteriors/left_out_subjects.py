@@ -20,6 +20,7 @@ from .comparison import GroupLaw, LeaveOneOut, marginal_log_likelihood, marginal
 from .group_model import GroupModel, HierarchicalFit, Sampling, expected_of
 
 CHAINS, DRAWS, TUNE = 4, 250, 500  # sampling of the group
+USED = 500  # draws of the group by which subjects are predicted, evenly spaced
 PROPOSALS = 128  # of each subject and draw of the group, a power of two
 MOST_REFITS = 12  # new fits without a subject, at most: those with the largest Pareto k
 
@@ -83,7 +84,9 @@ def predict_left_out(
     """Predict each subject from the others: p(y_i | y_others) = E[p(y_i | group)].
 
     The group is that of `hierarchical`. At each draw of the group, each subject's parameters are
-    integrated out by importance sampling with bounded weights. The subject is left out by PSIS
+    integrated out by importance sampling with bounded weights. A subject's own draws only say where
+    to propose, so that the group counts as converged by its own terms: its means, spreads, effects
+    and correlations. The subject is left out by PSIS
     (Merkle, Furr and Rabe-Hesketh 2019; Vehtari, Gelman and Gabry 2017), with all its rows of
     parameters at once. The columns that formulas read of a subject are known when it is predicted.
 
@@ -110,7 +113,8 @@ def predict_left_out(
         leave_one_out = LeaveOneOut(data.model.name, names, elpd, pareto_k, refitted)
         return PredictedSubjects(unknowns, there, leave_one_out, np.zeros((1, 0)), np.zeros((0, 0)))
     sampling: Sampling = {
-        "chains": CHAINS, "draws": DRAWS, "tune": TUNE, "seed": seed, "cores": workers
+        "chains": CHAINS, "draws": DRAWS, "tune": TUNE, "seed": seed, "cores": workers,
+        "group_alone": True,
     }  # fmt: skip
     whole = GroupModel.build(data, fixed=fixed, lapse=lapse, design=design)
     group = whole.only(np.flatnonzero(there))
@@ -144,7 +148,7 @@ def predict_left_out(
 def _spaced(fit: HierarchicalFit) -> NDArray[np.int64]:
     """Return the positions of the draws that are used, evenly spaced among all chains."""
     count = fit.posterior.sizes["chain"] * fit.posterior.sizes["draw"]
-    return np.linspace(0, count - 1, min(CHAINS * DRAWS, count)).astype(np.int64)
+    return np.linspace(0, count - 1, min(USED, count)).astype(np.int64)
 
 
 def _law_without(group: GroupModel, i: int, sampling: Sampling) -> tuple[GroupLaw, bool]:

@@ -27,7 +27,10 @@ LEAST_STOPPED = 20  # draws of a sampler out of time are kept from so many draws
 
 @dataclass(frozen=True)
 class Settings:
-    """How long and how carefully to sample; `cores` None is one chain per core."""
+    """How long and how carefully to sample; `cores` None is one chain per core.
+
+    `related` says whether steps follow the correlations of numbers, at some cost.
+    """
 
     chains: int = 4
     draws: int = 1000
@@ -35,6 +38,7 @@ class Settings:
     target_accept: float = 0.8
     seed: int = 0
     cores: int | None = None
+    related: bool = False
 
     def __post_init__(self) -> None:
         """Check that there is something to sample."""
@@ -44,24 +48,30 @@ class Settings:
         if not 0.0 < self.target_accept < 1.0:
             raise ValueError(f"target_accept lies in (0, 1); got {self.target_accept:g}.")
 
-    def after(self, short: bool, divergent: bool) -> Settings:
+    def after(self, short: bool, divergent: bool, slow: bool) -> Settings:
         """Return the settings for another round.
 
-        If draws fell short, it has twice the tuning and draws. After divergences the acceptance
-        rate goes half the way to 1, which takes smaller steps; more draws would only find more
-        divergences.
+        If draws fell short, it has twice the draws and tuning; if they are worth few independent
+        ones, steps first follow correlations instead of a longer tuning. After divergences the
+        acceptance rate goes half the way to 1, which takes smaller steps; more draws would only
+        find more divergences.
         """
         longer = 2 if short else 1
+        turns = slow and not self.related
         accept = (1.0 + self.target_accept) / 2 if divergent else self.target_accept
         return replace(
-            self, draws=longer * self.draws, tune=longer * self.tune, target_accept=accept
+            self,
+            draws=longer * self.draws,
+            tune=self.tune if turns else longer * self.tune,
+            target_accept=accept,
+            related=self.related or slow,
         )
 
     def __str__(self) -> str:
         """Return the settings in a line."""
         return (
             f"{self.chains} chains of {self.draws} draws after {self.tune} of tuning, "
-            f"target_accept {self.target_accept:g}"
+            f"target_accept {self.target_accept:g}" + ", along correlations" * self.related
         )
 
     @property
@@ -96,13 +106,8 @@ def run_nutpie(
     settings: Settings,
     seconds: float | None = None,
     tell: Tell | None = None,
-    *,
-    related: bool = False,
 ) -> Any:
     """Sample a compiled model; no Python runs between draws.
-
-    `related` says that some numbers are correlated; steps then follow these correlations, at some
-    cost.
 
     After `seconds` the sampler is broken off with `OutOfTimeError`, which holds the draws so far.
     After an interrupt the draws are lost: nobody could tell them from a whole posterior. `tell`
@@ -118,7 +123,7 @@ def run_nutpie(
             progress_bar=False,
             save_warmup=False,
             blocking=False,
-            low_rank_modified_mass_matrix=related,
+            low_rank_modified_mass_matrix=settings.related,
         )
         try:
             return _wait(running, seconds, tell)

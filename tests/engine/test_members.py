@@ -35,6 +35,7 @@ def nobody_else(monkeypatch, tmp_path):
     before, loaded = [dict(table) for table in tables], set(sys.modules)
     monkeypatch.setattr(members, "_files", [])
     monkeypatch.setattr(members, "_as_loaded", {})
+    monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.chdir(tmp_path)
     yield
     for name in set(sys.modules) - loaded:
@@ -75,6 +76,27 @@ def test_two_workers_and_the_report_after_a_restart_know_a_model_of_a_users_file
     (tmp_path / "of_workers.py").rename(tmp_path / "elsewhere.py")
     assert run("report", folder) == 2
     assert "was made with --plugin" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("taken", [False, True], ids=["a part", "the member"])
+def test_a_file_finds_what_lies_beside_it(tmp_path, taken):
+    written(tmp_path, "its_neighbour", "OfTwoFiles")
+    file = tmp_path / "of_two_files.py"
+    again = "" if taken else 'class OfTwoFiles(OfTwoFiles):\n    """Again."""\n'
+    file.write_text(f"from its_neighbour import OfTwoFiles\n\n{again}")
+    assert run("list", "--plugin", str(file)) == 0
+    assert AGENTS["of_two_files"].__module__ == ("its_neighbour" if taken else "of_two_files")
+
+
+@pytest.mark.long
+def test_two_workers_find_what_lies_beside_a_file(tmp_path, capsys):
+    """Processes are started anew, so that nothing of this one's is known to them."""
+    written(tmp_path, "its_neighbour", "OfTwoFiles")
+    file = tmp_path / "of_two_files.py"
+    file.write_text("from its_neighbour import OfTwoFiles\n")
+    asked = ("--model", "of_two_files", "--plugin", str(file), "--workers", "2")
+    assert run(*COMMAND, "24", *asked) == 0
+    assert "Can of_two_files be recovered" in capsys.readouterr().out
 
 
 def test_a_study_does_not_go_on_once_the_code_of_its_members_was_edited(tmp_path, monkeypatch):

@@ -97,7 +97,9 @@ def register(member: Any, module: str = "") -> None:
 
 
 def load_file(file: str | Path) -> ModuleType:
-    """Run a user's file, once, and register the members that are written in it.
+    """Run a user's file, once, and register the members that are written in it or beside it.
+
+    It finds the files beside it, as it does when Python runs it.
 
     Raises
     ------
@@ -126,6 +128,8 @@ def _imported(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     before = sys.modules.get(path.stem)
     sys.modules[path.stem] = module
+    folder = str(path.parent)
+    sys.path.insert(0, folder)
     try:
         spec.loader.exec_module(module)
     except Exception as error:
@@ -137,20 +141,30 @@ def _imported(path: Path) -> ModuleType:
             "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
         )  # ours say it all
         raise ValueError(f"{path.name} cannot be run: {kind}{str(error).rstrip('.')}.") from error
+    finally:
+        sys.path.remove(folder)
+        if folder not in sys.path:  # for what is imported later; it hides nothing that is installed
+            sys.path.append(folder)
     return module
 
 
 def members_of(module: ModuleType) -> Iterator[Any]:
-    """Go through the members that are written in a module."""
+    """Go through the members that are written in a module, or that it takes from beside it."""
+    folder = _folder_of(module.__name__)
     for value in vars(module).values():
         if (isinstance(value, Measure) and value not in _SHIPPED) or (
             isinstance(value, type)
-            and value.__module__ == module.__name__
             and issubclass(value, Model | Environment)
+            and _folder_of(value.__module__) == folder
             and not inspect.isabstract(value)
             and isinstance(getattr(value, "name", None), str)
         ):
             yield value
+
+
+def _folder_of(module: str) -> Path | None:
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return None if file is None else Path(file).resolve().parent
 
 
 def loaded_files() -> list[str]:
