@@ -57,6 +57,7 @@ SCORES = ((1, 0), (2, OVER), (OVER, OVER), (OVER, 3), (5, 4))
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 DELAYS = (1, 2, 3, 4, 6, 9, 12, 18, 24, 36, 48, 60)
 
+DAYS = 365.25 / 12  # of a month
 _OPTIONS = ("receive", "pay", "wait_for_more", "pay_to_have_now", "wait")
 _LABELS = ("1", "2")
 
@@ -198,7 +199,8 @@ class TemporalDiscounting(Retelling):
         None,
         Unless(Numbers("are numbers", shape=(0, 4))),
         "Pairs only: the questions, each [sooner sum, its delay, later sum, its delay]. Both sums "
-        "have the same sign; delays are months, and need not be whole.",
+        "have the same sign; delays are months, and need not be whole. If some are not, words say "
+        "those of whole days (of which a month has 30.4375) in days.",
     )
     n_repeats: int = setting(
         1,
@@ -399,8 +401,10 @@ class TemporalDiscounting(Retelling):
     def _load_words(self) -> None:
         words = self._choose_words()
         self._forms = {name: words[name] for name in _OPTIONS}
-        self._now, self._months = words["now"].text, words["months"]
-        for name in (*_OPTIONS, "now", "months"):
+        self._now, self._months, self._days = words["now"].text, words["months"], words["days"]
+        delays = np.concatenate([self._questions[f"{side}_delay"] for side in ("sooner", "later")])
+        self._in_days = bool((delays % 1 != 0).any())
+        for name in (*_OPTIONS, "now", "months", "days"):
             if "\n" in words[name].text:
                 raise ValueError(
                     f"The template {name!r} is one line; {self.templates} has several."
@@ -440,7 +444,13 @@ class TemporalDiscounting(Retelling):
         else:
             form = "pay" if item == "loss" else "receive"
         said = {"premium": decimal(premium), "months": decimal(months)}
-        when = self._months.render(months=said["months"]) if months else self._now
+        days = round(months * DAYS)
+        if not months:
+            when = self._now
+        elif self._in_days and abs(months * DAYS - days) < 1e-6:
+            when = self._days.render(days=days)
+        else:
+            when = self._months.render(months=said["months"])
         return self._forms[form].render(amount=decimal(amount), when=when, **said)
 
     def _words(self, labels: Any, observation: Observation) -> dict[str, object]:

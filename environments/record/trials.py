@@ -108,6 +108,7 @@ COLUMNS: tuple[Column, ...] = (
 _KINDS: dict[str, Kind] = {column.name: column.kind for column in COLUMNS}
 FIRST = 5  # a notebook shows so many trials
 _MOST_WHOLE = 2**53  # above this, whole numbers cannot all be told apart
+_IDS = ("subject", "session")
 _GAPS = ("", "NA", "NaN", "nan", "<NA>")  # R and Python write a missing value so
 _NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?"  # a number as Python writes it
 
@@ -592,8 +593,11 @@ def _as_it_stands(column: pd.Series[Any], name: str, kind: Kind) -> pd.Series[An
     """
     if kind == "string":
         gaps = ("",) if name == "raw_text" else _GAPS
-        plain = column.dtype == "str" and not column.hasnans
-        return column if plain and set(_runs(column)[1]).isdisjoint(gaps) else None
+        if column.dtype != "str" or column.hasnans:
+            return None
+        texts = set(_runs(column)[1])
+        trimmed = name not in _IDS or all(text == text.strip() for text in texts)
+        return column if trimmed and texts.isdisjoint(gaps) else None
     if not isinstance(column.dtype, np.dtype) or column.dtype.kind not in "iuf":
         return None
     numbers = column.to_numpy()
@@ -616,8 +620,10 @@ def _convert(column: pd.Series[Any], name: str, kind: Kind) -> pd.Series[Any]:
     if kind == "string":
         if pd.api.types.is_float_dtype(column) and column.notna().all() and (column % 1 == 0).all():
             column = column.astype("int64")
+        if name in _IDS:  # a blank at the end makes no other subject
+            column = column.astype("str").str.strip().where(column.notna())
         gaps = column.isna() | column.astype("str").isin(("",) if name == "raw_text" else _GAPS)
-        if name in ("subject", "session") and gaps.any():
+        if name in _IDS and gaps.any():
             row = int(np.flatnonzero(gaps)[0])
             raise ValueError(f"Every trial has a {name}; row {row + 1} has none. Fill it in.")
         text = column.astype("str")

@@ -258,6 +258,8 @@ class Sampling(TypedDict, total=False):
         twice the tuning and draws; if they are worth few independent ones, its steps follow
         correlations; after divergences it has smaller steps. The last round counts.
         `settings` of the fit says how it was sampled, and `tried` lists all rounds.
+    related
+        Whether steps follow the correlations of numbers from the first round on.
     group_alone
         Whether the verdict is on the law of the group, whatever subjects' own parameters are.
     seconds
@@ -273,6 +275,7 @@ class Sampling(TypedDict, total=False):
     target_accept: float
     seed: int
     cores: int | None
+    related: bool
     rounds: int
     group_alone: bool
     seconds: float | None

@@ -128,6 +128,9 @@ def predict_left_out(
     poor = np.flatnonzero(~(own_k <= LARGEST_PARETO_K))
     worst_first = poor[np.argsort(-own_k[poor], kind="stable")]
     again = np.zeros(len(own_k), dtype=np.int64)
+    # Without a subject, the group is sampled as it was with it in the round that converged.
+    last = fit.settings
+    sampling |= {"draws": last.draws, "tune": last.tune, "related": last.related}
     for i in worst_first[:MOST_REFITS] if converged else ():
         law, sure = _law_without(group, int(i), sampling)
         exact = marginals_of_others(fit, law, np.array([i]), seed, PROPOSALS)

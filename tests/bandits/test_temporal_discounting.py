@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from knownminds.environments import Session, TemporalDiscounting, session_stream
+from knownminds.environments.bandits.temporal_discounting import DAYS
 
 
 def answer(environment, choose, seed=3):
@@ -95,3 +96,20 @@ def test_the_grid_asks_every_cell_as_often_as_said():
     gains = TemporalDiscounting("grid", losses=False)
     assert gains.n_trials * 2 == TemporalDiscounting("grid").n_trials
     assert TemporalDiscounting("grid", n_repeats=2).n_trials == gains.n_trials * 4
+
+
+@pytest.mark.parametrize("unit", ["days", "months"])
+def test_delays_that_are_no_whole_months_are_said_in_days_and_read_back(unit):
+    delays = {"days": (7 / DAYS, 180 / DAYS), "months": (1.0, 6.0)}[unit]
+    pairs = [[30.0, 0.0, 55.0, delays[0]], [30.0, delays[0], 60.0, delays[1]]]
+    place = TemporalDiscounting(design="pairs", pairs=pairs)
+    session = Session(place, place.draw(session_stream(3)))
+    told = []
+    for seen in session:
+        messages = session.render().messages
+        assert place.read(session.design, messages)[1]["later_delay"] == seen["later_delay"]
+        told.append(messages[-1].content)
+        session.take(0)
+    first, second = {"days": (7, 180), "months": (1, 6)}[unit]
+    for part in (f"55 dollars {first}", f"30 dollars {first}", f"60 dollars {second}"):
+        assert f"{part} {unit} from today." in " ".join(told)

@@ -82,3 +82,20 @@ def test_an_experiment_without_measures_is_named(tmp_path):
     simulate(AGENTS["belief_sampler"], theta, place, seed=0).save(file := tmp_path / "coins.csv")
     with pytest.raises(ValueError, match="No measure is read off coins"):
         score([str(file)])
+
+
+def test_answers_under_several_conditions_are_rows_of_their_own(tmp_path):
+    [engine, _] = written(tmp_path, "line_ratio", bare=False)
+    parts = {}
+    for reasoning, shift in (("none", 0.0), ("chain_of_thought", 0.1)):
+        frame = pd.read_csv(engine, dtype={"session": str})
+        shifted = (frame["response"] + shift).clip(upper=1.0)
+        parts[reasoning] = frame.assign(reasoning=reasoning, session=reasoning, response=shifted)
+        parts[reasoning].to_csv(tmp_path / f"{reasoning}.csv", index=False)
+    pd.concat(parts.values()).to_csv(tmp_path / "whole.csv", index=False)
+    measures = ["performance"]
+    together = values([str(tmp_path / "whole.csv")], measures)
+    for reasoning in parts:
+        [alone] = values([str(tmp_path / f"{reasoning}.csv")], measures).values()
+        assert together[f"reasoning={reasoning}", "performance"] == pytest.approx(alone)
+    assert len(together) == 2

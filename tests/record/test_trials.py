@@ -173,3 +173,11 @@ def test_the_settings_that_trials_were_made_with_come_back_from_a_file(tmp_path,
 def back_of_another(trials):
     """Return the same trials of other subjects."""
     return Trials.from_frame(trials.frame.assign(subject="b" + trials.frame["subject"]))
+
+
+def test_a_blank_at_the_end_of_an_id_makes_no_other_subject(tmp_path):
+    file = tmp_path / "people.csv"
+    file.write_text('subject,session,trial,action\n"a ",1,0,1\na," 1",1,0\n b,1,0,1\n')
+    trials = Trials.load(file)
+    assert trials.frame["subject"].tolist() == ["a", "a", "b"]
+    assert trials.n_sessions == 2

@@ -69,6 +69,11 @@ from .trials_of_runs import (
 )
 
 NONE = "none"  # the sample of what has no value in the column
+# In what a participant's answers may differ, beside the fields of an experiment.
+ASKED_IN = (
+    "reasoning", "history", "content", "names", "overload", "control", "form", "asking", "modality",
+    "noise", "temperature", "effort", "verbosity", "system", "template",
+)  # fmt: skip
 PERFORMANCE = "performance"
 COLLIDER = "collider"
 TABLE = "Measures"
@@ -136,7 +141,12 @@ def compute(question: AskScore) -> Result:
         used.update(chosen)
         by = question.by or _participants(part)
         told_apart[environment.name] = by
-        label = _labels(part, by)
+        label, differing = by_condition(_labels(part, by), environment, part, question.released)
+        if differing:
+            chosen_rows.append(
+                f"Answers to {environment.name} that differ in {' and '.join(differing)} have "
+                "measures of their own."
+            )
         rows += measured(chosen, environment, part, label, question.scoring)
         analyses |= _analyses(chosen, environment, part, label)
         rates.append(_rates(part, label, environment.name))
@@ -460,6 +470,27 @@ def _labels(trials: Trials, by: str) -> NDArray[np.object_]:
         )
     label = frame[column].astype(object).where(frame[column].notna(), NONE)
     return label.astype(str).to_numpy(dtype=object)
+
+
+def by_condition(
+    label: NDArray[np.object_], environment: Environment, trials: Trials, released: bool
+) -> tuple[NDArray[np.object_], list[str]]:
+    """Split samples by the conditions that differ within one of them; return also which these are.
+
+    Fields of the experiment are no conditions: measures read them. As released, an agent is all its
+    answers, whatever their temperature.
+    """
+    frame, names = trials.frame, []
+    fields = {field.name for field in environment.fields}
+    for name in ASKED_IN:
+        if name not in frame or name in fields or (released and name == "temperature"):
+            continue
+        values = frame[name].astype(object).where(frame[name].notna(), NONE).astype(str)
+        if values.groupby(label, sort=False).nunique().max() > 1:
+            one = f"{name}=" + values.to_numpy(dtype=object)
+            names.append(name)
+            label = np.where(label == "", one, label + ", " + one)
+    return label, names
 
 
 def _rates(trials: Trials, label: NDArray[np.object_], experiment: str) -> pd.DataFrame:

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from knownminds.environments.bandits.temporal_discounting import DAYS
 from knownminds.environments.record.folders import write_text
 
-DAYS = 365.25 / 12  # of a month
 UNITS: dict[str, tuple[Callable[[NDArray[np.float64]], NDArray[np.float64]], str]] = {
     "percent": (lambda x: x / 100, "hundredths become shares"),
     "share": (lambda x: x * 100, "shares become percent"),
