@@ -160,6 +160,11 @@ def test_a_reference_is_named_as_the_scores_are_and_used(tmp_path, knownminds):
     code, _, err = knownminds(*words, tmp_path / "o.csv")
     assert code == 2
     assert "prior_weighting_released" in err
+    bare = [word for word in words if word != "--released"]
+    (tmp_path / "p.csv").write_text("metric,value\nprior_weighting_released,0.5\n")
+    code, _, err = knownminds(*bare, tmp_path / "p.csv")
+    assert code == 2
+    assert "Add --released" in err
     (tmp_path / "n.csv").write_text("metric,value\nrisk,20\n")  # of another experiment
     code, _, err = knownminds(*words, tmp_path / "n.csv")
     assert code == 2

@@ -7,6 +7,7 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
+import xarray as xr
 from arviz_stats.base import array_stats
 from stored_runs import keep
 
@@ -107,7 +108,7 @@ def test_sampling_stops_at_the_first_round_that_suffices(monkeypatch, enough):
     _, data = group(4)
     rounds = []
 
-    def judged(posterior, effects, divergences):
+    def judged(posterior, effects, divergences, group_alone):
         rounds.append(posterior.sizes["draw"])
         reasons = () if len(rounds) == enough else ("too few",)
         return replace(check_convergence(posterior, effects, 0), reasons=reasons)
@@ -117,3 +118,20 @@ def test_sampling_stops_at_the_first_round_that_suffices(monkeypatch, enough):
     assert rounds == [10, 20, 40][:enough]
     assert fit.settings.draws == fit.posterior.sizes["draw"] == rounds[-1]
     assert fit.verdict == "converged"
+    # Ten draws are worth few: steps follow correlations, and then tuning is longer as well.
+    assert (fit.settings.related, fit.settings.tune) == (enough > 1, {1: 10, 2: 10, 3: 20}[enough])
+
+
+def test_where_subjects_are_integrated_out_their_own_draws_play_no_part_in_the_verdict():
+    rng = np.random.default_rng(0)
+    drawn = {name: (("chain", "draw", "parameter"), rng.normal(size=(4, 500, 1)))
+             for name in ("group_mean", "group_sd")}  # fmt: skip
+    apart = rng.normal(size=(4, 500, 3, 1)) + np.arange(4)[:, None, None, None]
+    whole = xr.Dataset(
+        {**drawn, "z": (("chain", "draw", "subject", "parameter"), apart)},
+        coords={"parameter": ["alpha"]},
+    )
+    assert "a subject's parameter" in check_convergence(whole, (), 0).reasons[0]
+    assert check_convergence(whole, (), 0, group_alone=True).verdict == "converged"
+    drawn["group_mean"][1][0] += 1.0
+    assert check_convergence(whole.assign(drawn), (), 0, group_alone=True).verdict != "converged"

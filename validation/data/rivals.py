@@ -49,8 +49,9 @@ ABOUT_ELPD = (
     "best (stacking). Frequency: expected share of subjects whose model it is; exceedance: "
     "protected probability of being the most frequent one. Refitted: subjects predicted by a "
     "posterior drawn without them, as their Pareto k was above .7; unreliable: those of which it "
-    "is above it all the same. AIC, BIC, best_for: at maximum likelihood, by single subjects. Of "
-    "few subjects, and of differences below 4, standard errors say too little: a difference is "
+    "is above it all the same. A group counts as sampled by its own means and spreads, since "
+    "subjects are integrated out. AIC, BIC, best_for: at maximum likelihood, by single subjects. "
+    "Of few subjects, and of differences below 4, standard errors say too little: a difference is "
     "clear from 4 and 2 standard errors on.",
     "Each model is a group of its own whose parameters differ over subjects; with the formulas and "
     "correlations that were requested, as far as it has these parameters, and without crossed "
