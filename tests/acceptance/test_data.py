@@ -156,6 +156,8 @@ def test_a_reference_is_named_as_the_scores_are_and_used(tmp_path, knownminds):
     scale = json.loads(printed)["tables"][ON_SCALE]
     assert len(scale) == len(names) == 3
     assert {row["reference"] for row in scale} == {0.5}
+    slopes = [row["random"] for row in scale if "weighting" in row["metric"]]
+    assert slopes == [0.0, 0.0]  # exactly, for random answers as released too
     (tmp_path / "o.csv").write_text("metric,value\nprior_weighting,0.5\n")  # the other definition
     code, _, err = knownminds(*words, tmp_path / "o.csv")
     assert code == 2
