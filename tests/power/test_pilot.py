@@ -2,19 +2,22 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
 
-from knownminds.agents import RescorlaWagnerDual, simulate
+from knownminds.agents import RescorlaWagner, RescorlaWagnerDual, simulate
 from knownminds.agents.play import Player, simulate_sessions
 from knownminds.environments import InstrumentalLearning, Session, session_stream
 from knownminds.inference import MEASURES
-from knownminds.validation.data.fit import fit
+from knownminds.validation.data.fit import Task, fit
+from knownminds.validation.data.questions import AskFit
 from knownminds.validation.power.pilot import read_pilot
-from knownminds.validation.power.power_study import power
+from knownminds.validation.power.power_study import as_played, power
+from knownminds.validation.power.questions import Power
 
 PLACE = InstrumentalLearning(n_visits=6)
 EFFECT = {"optimism_bias": "pilot"}
@@ -124,3 +127,26 @@ def test_a_pilot_that_did_not_converge_is_refused_until_that_is_wished(pilot, tm
         PLACE, EFFECT, pilot=other, unconverged=True, subjects=[12], replicates=2, workers=1
     )
     assert len(found["Designs"]) == 1
+
+
+def test_a_study_from_a_pilot_has_its_model_and_its_settings_unless_others_are_named(tmp_path):
+    trials = simulate(
+        RescorlaWagner, RescorlaWagner.parameters.draw(np.random.default_rng(4), 2), PLACE, 4
+    )
+    trials.save(tmp_path / "people.parquet")
+    options = Task.of(
+        AskFit(str(tmp_path / "people.parquet"), model="rescorla_wagner")
+    ).option_values()
+    assert options["played"] == {"n_visits": 6}
+    stored = {"command": "knownminds fit people.parquet", "options": options}
+    (tmp_path / "result.json").write_text(json.dumps(stored, default=str))
+    question = Power("instrumental_learning", {"alpha": 0.1}, pilot=tmp_path, comparison="paired")
+    read = as_played(question)
+    assert (read.model, read.environment.settings["n_visits"]) == ("rescorla_wagner", 6)
+    assert as_played(replace(question, environment=PLACE)).model == Power.model
+    typed = {name: None for name in Power.options()} | {"environment": "instrumental_learning"}
+    typed |= {"model": Power.model, "pilot": str(tmp_path), "effect": "alpha=.1"}
+    for truth, visits in ((None, 6), (["n_visits=8"], 8)):
+        given = Power.read({**typed, "truth": truth})
+        assert given["model"] == "rescorla_wagner"
+        assert given["environment"].settings["n_visits"] == visits

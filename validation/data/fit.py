@@ -241,11 +241,14 @@ class Task:
             paths = [self.source]
         else:
             paths = [str(path) for path in data]
-        return {"data": paths, **question}
+        shipped = make(self.environment.name).settings
+        played = {k: v for k, v in self.environment.settings.items() if v != shipped[k]}
+        return {"data": paths, **question, "played": played}
 
     def command(self) -> str:
         """Return the command line that fits the data again."""
         options = self.option_values()
+        del options["played"]
         options |= {
             "columns": in_one(options["columns"] or {}),
             "unit": ",".join(options["unit"] or ()),

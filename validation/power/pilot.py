@@ -165,6 +165,12 @@ def read_pilot(
     return _drawn(folder, model, result, draws)
 
 
+def played_in(fit: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
+    """Return the model of a pilot, and the settings of its experiment that are not the shipped."""
+    options = _read(fit)[1]["options"]
+    return str(options["model"]), dict(options.get("played", {}))
+
+
 def pilot_of(
     fit: str | os.PathLike[str] | None,
     unconverged: bool,

@@ -14,7 +14,7 @@ import pandas as pd
 
 from knownminds.agents import Model
 from knownminds.agents.parameters import Array
-from knownminds.environments import Environment
+from knownminds.environments import Environment, make
 from knownminds.inference import FittedMeasure, Measure, identifiability
 from knownminds.inference.analysis import Comparison
 from knownminds.validation.engine.arguments import (
@@ -44,7 +44,7 @@ from .operating_characteristics import (
     said,
     test_batch,
 )
-from .pilot import Pilot, pilot_of
+from .pilot import Pilot, pilot_of, played_in
 from .questions import PILOT, SIZES, Power
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ power = verb(Power, __name__)
 
 def compute(question: Power) -> Result:
     """Answer `power`: designs, a search, a stopping rule, or rival models."""
+    question = as_played(question)
     if question.against:
         result: Result = confusion_of(question).answer()
         return result
@@ -89,6 +90,19 @@ def compute(question: Power) -> Result:
 
         return stopping(question)
     return designs(question)
+
+
+def as_played(question: Power) -> Power:
+    """Return the question with the pilot's settings where the experiment is named alone."""
+    if not isinstance(question.environment, str) or not isinstance(question.pilot, str | Path):
+        return question
+    model, played = played_in(question.pilot)
+    usual = question.model == Power.model
+    return replace(
+        question,
+        environment=make(question.environment, **played),
+        model=model if usual else question.model,
+    )
 
 
 def read(folder: str | Path) -> Result:
@@ -259,7 +273,7 @@ def notes_of(cell: Cell) -> list[str]:
         notes.append(
             "The group of each data set is a draw from the posterior of the pilot, and as many "
             "answers are lost at random as the pilot lacks: numbers are averaged over what the "
-            "pilot leaves open."
+            "pilot leaves open. Model and settings are the pilot's where no others were named."
         )
     if cell.options.get("comparison") == "between" and cell.subjects > 1:
         notes.append("The number of subjects is per group, and there are two groups.")

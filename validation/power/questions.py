@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -90,7 +91,8 @@ class Power(ExperimentQuestion["Result"]):
         hierarchical estimator estimates them too.
     pilot
         A hierarchical fit (its folder): groups are drawn from its posterior. Power is averaged over
-        what the pilot leaves open of means and spreads. An effect
+        what the pilot leaves open of means and spreads. Model and settings of the experiment are
+        the pilot's, unless others are named. An effect
         {"optimism_bias": "pilot"} is that of the drawn group, and power its assurance. As many
         answers are lost, at random, as the pilot lacks.
     run
@@ -187,6 +189,23 @@ class Power(ExperimentQuestion["Result"]):
     def models_in(cls, arguments: Mapping[str, Any]) -> Sequence[str]:
         """Return the names of all models that were typed."""
         return [arguments["model"], *arguments.get("against", ())]
+
+    @classmethod
+    def read(cls, typed: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments; of a pilot, its model and its settings where none are typed."""
+        if typed["pilot"]:
+            from .pilot import played_in
+
+            model, played = played_in(typed["pilot"])
+            named = {text.partition("=")[0] for text in typed["truth"] or ()}
+            named |= {"design"} if typed["design"] else set()
+            more = [f"{k}={json.dumps(v)}" for k, v in played.items() if k not in named]
+            usual = typed["model"] == cls.model
+            typed = {
+                **typed, "truth": [*more, *(typed["truth"] or ())],
+                "model": model if usual else typed["model"],
+            }  # fmt: skip
+        return super().read(typed)
 
     def option_values(self) -> dict[str, Any]:
         """The options; what belongs to a search or a rule only there."""
