@@ -39,7 +39,6 @@ from knownminds.validation.engine.study import versions
 from knownminds.validation.engine.usual_models import usual_model
 from knownminds.validation.engine.verdicts import Verdict, reason
 from knownminds.validation.power.pilot import POSTERIOR
-from knownminds.validation.recovery.parameter_recovery import METHODS
 
 from .controls import controls_of_data
 from .fit_figures import draw_panels, draw_subjects
@@ -75,7 +74,9 @@ ABOUT = (
 )
 ABOUT_POINTS = (
     "Group values of map are those of the group's marginal likelihood: subjects are integrated "
-    "out, so that the prior of single estimates pulls nothing. Where that has no maximum, and of "
+    "out, so that the prior of single estimates pulls nothing. In 100 groups of 30 or 50 subjects "
+    "of three models 90% intervals of means held the truth in .86 to .98, those of spreads in .74 "
+    "to .89: read these as too narrow (recover --method marginal). Where that has no maximum, and of "
     "mle, they are medians over subjects with distribution-free intervals; medians of map "
     "estimates from few trials lie near the prior (take --method hierarchical)."
 )
@@ -334,8 +335,8 @@ def _merged(parts: Sequence[Result], name: str) -> dict[str, Any]:
 def _check(question: AskFit) -> None:
     """Raise ValueError at what does not go together."""
     method = question.method
-    if method not in METHODS:
-        raise ValueError(unknown("method", method, METHODS))
+    if method not in (methods := ("map", "mle", "hierarchical")):
+        raise ValueError(unknown("method", method, methods))
     for given, what in (
         (question.formula, "A formula needs"),
         (question.crossed, "Crossed factors need"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
+import scipy
 
 from knownminds.agents import AGENTS, Parameters
 from knownminds.agents.parameters import Array
@@ -15,6 +16,8 @@ from knownminds.environments import Trials, session_stream
 from knownminds.inference.fits.identifiability import identifiability
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.fits.point import maximum_a_posteriori, maximum_likelihood
+from knownminds.inference.groups.formulas import GroupDesign
+from knownminds.inference.groups.marginal import marginal
 from knownminds.inference.posteriors.posterior import posterior
 from knownminds.validation.engine.arguments import (
     check_lapse,
@@ -48,7 +51,7 @@ from .recovery_tables import (
     MASSES,
     NOTES,
     SIZES,
-    correlation_table,
+    law_table,
     recovered,
     recovery_figures,
     smallest_designs,
@@ -59,7 +62,8 @@ if TYPE_CHECKING:
     from knownminds.inference import HierarchicalFit
 
 Way = Literal["posterior", "laplace", "mle"]  # what is estimated alone, and its intervals
-METHODS = ("map", "mle", "hierarchical")
+METHODS = ("map", "mle", "marginal", "hierarchical")
+OF_GROUPS = ("marginal", "hierarchical")  # methods that estimate all of a replicate together
 INTERVALS = ("posterior", "laplace")
 POPULATIONS: Mapping[str, Mapping[str, Any]] = {
     "prior": {},
@@ -110,8 +114,8 @@ def recovery_cell(question: Recover, subjects: int, sessions: int, trials: int |
     unknowns = Unknowns.of(model, question.fixed, question.fit_lapse)
     if len(unknowns.parameters) == 0:
         raise ValueError(f"Recovery needs a parameter to estimate; {model.name} has none left.")
-    if method == "hierarchical" and subjects < 2:
-        raise ValueError(f"A hierarchical fit needs at least 2 subjects; got {subjects}.")
+    if method in OF_GROUPS and subjects < 2:
+        raise ValueError(f"A group needs at least 2 subjects; got {subjects}.")
     selection_of(model, question.all_trials)
     options: dict[str, Any] = {
         "fixed": dict(question.fixed or {}),
@@ -137,7 +141,7 @@ def recovery_cell(question: Recover, subjects: int, sessions: int, trials: int |
 
 
 def _batch(subjects: int, options: Mapping[str, Any], method: str) -> int:
-    if method == "hierarchical":
+    if method in OF_GROUPS:
         return subjects
     if "questions" in options:
         return CHOSEN_PER_BATCH
@@ -172,6 +176,9 @@ def fit_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
     true = theta[:, unknowns.columns]
     if lapse:
         true = np.column_stack([true, np.full(len(true), cell.lapse)])
+    if cell.method == "marginal":
+        alone = fit_known(data, true, "laplace", fixed, lapse, study.seed, threads)
+        return alone.assign(**_law_of(data, unknowns, subjects))
     if cell.method != "hierarchical":
         way: Way = "mle" if cell.method == "mle" else options["intervals"]
         return fit_known(data, true, way, fixed, lapse, study.seed, threads)
@@ -196,6 +203,27 @@ def goes_together(cell: Cell) -> bool:
 def unknowns_of(cell: Cell) -> Unknowns:
     """Return what is estimated in a cell."""
     return Unknowns.of(AGENTS[cell.model], cell.options["fixed"], cell.options["fit_lapse"])
+
+
+def _law_of(data: ModelData, unknowns: Unknowns, subjects: Subjects) -> dict[str, float]:
+    """Return truth, estimate and 90% interval of each mean and spread of a group."""
+    names = [name for name in unknowns.parameters.names if name in data.model.parameters.names]
+    group = marginal(data, unknowns, GroupDesign.plain(unknowns.parameters, data.subjects))
+    k, error = len(unknowns.parameters), np.sqrt(np.diagonal(group.covariance))
+    half = scipy.stats.t.ppf(0.95, group.freedom) * error
+    ends = np.array([group.values, group.values - half, group.values + half])
+    if group.message:
+        ends = np.full_like(ends, np.nan)
+    law: dict[str, float] = {}
+    for position, name in enumerate(names):
+        column = data.model.parameters.index(name)
+        for what, true, (value, low, high) in (
+            (f"mean({name})", subjects.group_mean[0, column], ends[:, position]),
+            (f"sd({name})", subjects.group_sd[0, column], np.exp(ends[:, k + position])),
+        ):
+            law |= {f"true {what}": float(true), what: float(value)}
+            law |= {f"low {what}": float(low), f"high {what}": float(high)}
+    return law
 
 
 def _pairs_of(fit: HierarchicalFit, subjects: Subjects, cell: Cell) -> dict[str, float]:
@@ -298,7 +326,7 @@ def say(rows: Rows) -> Result:
     grid = len(study.cells) > 1
     # Subjects who are fitted one by one make a single recovery longer. A group's size belongs to
     # the design, and so it does where designs are compared: there it is replicates.
-    alone = first.method != "hierarchical" and study.replicates == len(study.cells) == 1
+    alone = first.method not in OF_GROUPS and study.replicates == len(study.cells) == 1
     tables: dict[str, list[pd.DataFrame]] = {}
     verdicts: dict[tuple[int, ...], dict[str, Verdict]] = {}
     for number, cell in enumerate(study.cells):
@@ -308,7 +336,7 @@ def say(rows: Rows) -> Result:
         scored = recovered(
             frame,
             unknowns_of(cell).parameters,
-            clustered=cell.method == "hierarchical" and study.replicates > 1,
+            clustered=cell.method in OF_GROUPS and study.replicates > 1,
             unit="subject" if alone else "replicate",
             size=1 if alone else cell.subjects,
         )
@@ -316,7 +344,10 @@ def say(rows: Rows) -> Result:
         verdicts[size] = scored.verdicts
         remarks = study.remarks[number] if study.remarks else ()
         parts = scored.tables | {
-            "Correlations over subjects": correlation_table(frame),
+            "Correlations over subjects": law_table(frame, ["cor"], "pair").drop(
+                columns="without", errors="ignore"
+            ),
+            "Groups, on the unconstrained scale": law_table(frame, ["mean", "sd"], "of"),
             "What one session cannot tell": pd.DataFrame({"remark": remarks}),
         }
         sizes = dict(zip(SIZES, size, strict=True)) if grid else {}

@@ -32,8 +32,9 @@ class Recover(ExperimentQuestion["Result"]):
     trials
         Trials per session, where the experiment lets one choose. Several numbers give a grid.
     method
-        map, mle or hierarchical. "map" and "mle" fit each subject alone, "hierarchical" all of a
-        replicate together.
+        map, mle, marginal or hierarchical. "map" and "mle" fit each subject alone, "hierarchical"
+        all of a replicate together. "marginal" is map with the means and spreads of each
+        replicate's group by its marginal likelihood.
     truth
         NAME=VALUE: a true parameter, the same for all subjects, or a setting of the experiment.
     fixed
@@ -71,7 +72,7 @@ class Recover(ExperimentQuestion["Result"]):
     replicates: int = 1
     sessions: int | Sequence[int] = 1
     trials: int | Sequence[int] | None = None
-    method: Literal["map", "mle", "hierarchical"] = "map"
+    method: Literal["map", "mle", "marginal", "hierarchical"] = "map"
     seed: int = 0
     truth: Mapping[str, float] | None = option("--set", default=None)
     fixed: Mapping[str, float] | None = option("--fix", default=None)

@@ -176,17 +176,30 @@ def _regions(
     return rows
 
 
-def correlation_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Score how the correlations of parameters over subjects came back, a value per replicate."""
+def law_table(rows: pd.DataFrame, kinds: Sequence[str], head: str) -> pd.DataFrame:
+    """Score how numbers of the groups came back, a value per replicate.
+
+    Parameters
+    ----------
+    rows
+        Rows of a study. Columns "true KIND(NAME)", "KIND(NAME)", "low KIND(NAME)" and "high
+        KIND(NAME)" hold a number of the replicate's group; groups without an estimate have NaN.
+    kinds
+        "cor", "mean" or "sd".
+    head
+        What the first column is called.
+    """
     usable = rows[rows["status"] != "failed"].drop_duplicates("replicate")
     table = []
-    for column in (str(c) for c in usable if str(c).startswith("true cor(")):
-        pair = column.removeprefix("true ")
-        names = (column, pair, f"low {pair}", f"high {pair}")
+    for column in (str(c) for c in usable if str(c).startswith(tuple(f"true {k}(" for k in kinds))):
+        name = column.removeprefix("true ")
+        names = (column, name, f"low {name}", f"high {name}")
         true, estimate, low, high = (usable[name].to_numpy(dtype=float) for name in names)
-        agreement = score.agreement(true, estimate)
-        covers, _ = score.coverage(true, low, high)
-        row = {"pair": pair.removeprefix("cor(").removesuffix(")"), "n": agreement.n}
+        held = np.isfinite(estimate)
+        agreement = score.agreement(true[held], estimate[held])
+        covers, _ = score.coverage(true[held], low[held], high[held])
+        said = name if len(kinds) > 1 else name.partition("(")[2].removesuffix(")")
+        row = {head: said, "n": agreement.n, "without": int((~held).sum())}
         row |= {
             "bias": agreement.bias,
             "rmse": agreement.rmse,
