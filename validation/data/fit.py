@@ -76,8 +76,8 @@ ABOUT_POINTS = (
     "Group values of map are those of the group's marginal likelihood: subjects are integrated "
     "out, so that the prior of single estimates pulls nothing. In 100 groups of 30 or 50 subjects "
     "of three models 90% intervals of means held the truth in .86 to .98, those of spreads in .74 "
-    "to .89: read these as too narrow (recover --method marginal). Where that has no maximum, and of "
-    "mle, they are medians over subjects with distribution-free intervals; medians of map "
+    "to .89: read these as too narrow (recover --method marginal). Where that has no maximum, and "
+    "of mle, they are medians over subjects with distribution-free intervals; medians of map "
     "estimates from few trials lie near the prior (take --method hierarchical)."
 )
 ABOUT_SUPPORT = (
