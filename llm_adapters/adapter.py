@@ -193,6 +193,8 @@ class Failed(Exception):  # noqa: N818 - it says what has happened to a call
         What came, if anything did, without any key.
     setting
         The setting that a server does not take, as it names it; "" if it names none.
+    usage
+        What the call has cost in tokens, if what came tells it.
     """
 
     def __init__(
@@ -213,6 +215,7 @@ class Failed(Exception):  # noqa: N818 - it says what has happened to a call
         self.wait = wait
         self.raw = raw
         self.setting = setting
+        self.usage = Usage()
 
 
 def refused(message: str) -> Failed:

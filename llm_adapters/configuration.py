@@ -53,6 +53,11 @@ class Participant:
             Sampling(**self.sampling)
         except (TypeError, ValueError) as error:
             raise ValueError(f"A setting of {self.llm} is none: {error}") from None
+        if self.name != self.name.strip() or not self.name.isprintable():
+            raise ValueError(
+                "The name of a participant is one line without spaces around it; got "
+                f"{self.name!r}."
+            )
         if "system" in self.sampling and not self.name:
             raise ValueError(
                 "A system message is too long to be part of a name; give the participant with one "
@@ -64,12 +69,14 @@ class Participant:
         """Read what was typed; ValueError if it has another form."""
         llm, mark, more = text.partition("?")
         try:
-            pairs = parse_qsl(more, strict_parsing=True) if mark else []
+            pairs = parse_qsl(more, True, strict_parsing=True) if mark else []
         except ValueError:
             raise ValueError(f"A language model is named {FORM}; got {text!r}.") from None
         values: dict[str, Any] = dict(pairs)
         if len(values) < len(pairs):
             raise ValueError(f"A participant has each setting once; got {text!r}.")
+        if "" in values.values():
+            raise ValueError(f"Each setting of a participant has a value; got {text!r}.")
         price, name = values.pop("price", ""), values.pop("name", "")
         for setting in _NUMBERS.keys() & values.keys():
             try:

@@ -54,8 +54,12 @@ class Anthropic(Http):
     def answer(self, content: dict[str, Any], body: bytes, likely: bool) -> Reply:
         """Return the reply in a body."""
         text = "".join(part["text"] for part in content["content"] if part["type"] == "text")
-        reason, usage = content.get("stop_reason"), _usage(members_of(content.get("usage")))
+        reason, usage = content.get("stop_reason"), self.usage(content)
         return Reply(text, str(reason or ""), usage, str(content.get("model") or ""))
+
+    def usage(self, content: dict[str, Any]) -> Usage:
+        """Return the tokens that a body tells of."""
+        return _usage(members_of(content.get("usage")))
 
 
 def split(prompt: Prompt, provider: str) -> tuple[list[Message], list[Message]]:

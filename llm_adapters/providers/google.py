@@ -84,10 +84,14 @@ class Google(Http):
         return Reply(
             text,
             reason,
-            _usage(members_of(content.get("usageMetadata"))),
+            self.usage(content),
             str(content.get("modelVersion") or ""),
             log_probabilities=likely_tokens(rows) if likely else None,
         )
+
+    def usage(self, content: dict[str, Any]) -> Usage:
+        """Return the tokens that a body tells of."""
+        return _usage(members_of(content.get("usageMetadata")))
 
 
 def _candidate(content: dict[str, Any]) -> tuple[dict[str, Any], str, str]:

@@ -90,7 +90,7 @@ class Http:
     A subclass says what it is: `provider`, its `address` and the `variable` of its key, `path`,
     where questions go behind the address, the settings that it `heeds`, `header` and `form` of
     the key, and further `headers`; the `rule` that a reply keeps, and its words for `reasons` to
-    end. And it has the methods `request` and `answer`.
+    end. And it has the methods `request`, `answer` and `usage`.
 
     Parameters
     ----------
@@ -190,14 +190,34 @@ class Http:
         """
         raise NotImplementedError(f"{type(self).__name__} has no method answer. Write it.")
 
+    def usage(self, content: dict[str, Any]) -> Usage:
+        """Return the tokens that a body tells of, whatever else it holds."""
+        raise NotImplementedError(f"{type(self).__name__} has no method usage. Write it.")
+
     def read(self, body: bytes, settings: Sampling) -> Reply:
         """Read a body, now or long after it came; `Failed` if it holds no reply."""
+        try:
+            return self._read(body, settings)
+        except Failed as failure:
+            try:
+                usage = self.usage(json_object(body))
+            except ValueError:
+                usage = Usage()
+            if usage.output_tokens:  # it was paid, whatever it brought
+                if failure.kind == "refused":
+                    return Reply("", "refusal", usage, raw=body.decode(errors="replace"))
+                failure.charged = failure.charged or None
+            failure.usage = usage
+            raise
+
+    def _read(self, body: bytes, settings: Sampling) -> Reply:
         most = settings.top_log_probabilities
         try:
             content = json_object(body)
             error = content.get("error")
-            if error and not any(content.get(name) for name in ("choices", "candidates")):
-                raise self._passed_on(error, body)
+            if error:
+                begun = any(content.get(name) for name in ("choices", "candidates", "content"))
+                raise (self._broken_off if begun else self._passed_on)(error, body)
             reply = self.answer(content, body, most is not None)
         except (ValueError, LookupError, TypeError, AttributeError):
             failure = self.unreadable(self.rule, body)
@@ -379,6 +399,12 @@ class Http:
         failure = self.failed(status, body)
         if failure.kind not in ("refused", "setting"):
             failure.charged = None  # the failure came behind an answer that had begun
+        return failure
+
+    def _broken_off(self, error: Any, body: bytes) -> Failed:
+        """Return what an error means that stands beside an answer, which had begun."""
+        failure = self._passed_on(error, body)
+        failure.kind = "broken" if failure.then == "retry" else failure.kind
         return failure
 
     def unreadable(self, rule: str, body: bytes) -> Failed:

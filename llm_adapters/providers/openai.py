@@ -98,9 +98,7 @@ class OpenAI(Http):
         """Return the reply in a body."""
         choice = content["choices"][0]
         if choice.get("error"):
-            failure = self._passed_on(choice["error"], body)
-            failure.kind = "broken" if failure.then == "retry" else failure.kind
-            raise failure
+            raise self._broken_off(choice["error"], body)
         if choice.get("finish_reason") == "error":
             raise self.unreadable("An answer does not end with the word error", body)
         message = choice["message"]
@@ -110,10 +108,14 @@ class OpenAI(Http):
         return Reply(
             str(refusal or text),
             "refusal" if refusal else str(choice.get("finish_reason") or ""),
-            _usage(members_of(content.get("usage"))),
+            self.usage(content),
             str(content.get("model") or ""),
             log_probabilities=likely_tokens(rows) if likely else None,
         )
+
+    def usage(self, content: dict[str, Any]) -> Usage:
+        """Return the tokens that a body tells of."""
+        return _usage(members_of(content.get("usage")))
 
 
 def _picture(data: str) -> dict[str, Any]:

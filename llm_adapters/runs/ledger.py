@@ -624,7 +624,8 @@ class Ledger:
         """Return what each session has used; what is open or may have been paid counts in full."""
         by_session: dict[int, Spent] = {}
         for attempt in self.counted():
-            self._learn(attempt)
+            if attempt.reply is not None:
+                self._learn(attempt, attempt.reply.usage)
             session = attempt.key[0]
             by_session[session] = by_session.get(session, Spent()) + attempt.used(self.price)
         return by_session
@@ -698,7 +699,7 @@ class Ledger:
     def was_read(self, attempt: Attempt, reply: Reply) -> None:
         """Write down what was read from an answer; with whatever is written next."""
         attempt.reply = reply
-        self._learn(attempt)
+        self._learn(attempt, reply.usage)
         self._later.append(self._update(attempt, reply=write_reply(reply).decode()))
         if reply.model_served and not self.model_served:
             self.model_served = reply.model_served
@@ -710,7 +711,10 @@ class Ledger:
         attempt.state = unpaid if error.charged is False else "error_maybe_paid"
         attempt.note, attempt.final = self._clean(str(error)), final
         attempt.body = masked(error.raw, self._keys) or None
-        names = ("state", "note", "final", "body")
+        self._learn(attempt, error.usage)
+        attempt.most_sent = max(attempt.most_sent, error.usage.input_tokens or 0)
+        attempt.most_received = max(attempt.most_received, error.usage.output_tokens or 0)
+        names = ("state", "note", "final", "body", "most_sent", "most_received")
         written = {name: getattr(attempt, name) for name in names}
         self._write(self._update(attempt, ended=time.time(), **written))
 
@@ -756,13 +760,11 @@ class Ledger:
             self._who = json.dumps([kept.get(name) for name in who])
         return self.file.spending.beyond.get(self._who, (0, 0))
 
-    def _learn(self, attempt: Attempt) -> None:
-        """Foresee of the participant's next calls what an answer has had."""
-        if attempt.reply is not None:
-            (more, longest), usage = self.beyond, attempt.reply.usage
-            more = max(more, (usage.input_tokens or 0) - attempt.most_sent)
-            seen = more, max(longest, usage.output_tokens or 0)
-            self.file.spending.beyond[self._who] = seen
+    def _learn(self, attempt: Attempt, usage: Usage) -> None:
+        """Foresee of the participant's next calls what one has had."""
+        more, longest = self.beyond
+        more = max(more, (usage.input_tokens or 0) - attempt.most_sent)
+        self.file.spending.beyond[self._who] = more, max(longest, usage.output_tokens or 0)
 
     def _begin(
         self, configuration: Mapping[str, Any], sessions: int, price: Price | None, **about: Any

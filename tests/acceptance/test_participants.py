@@ -77,14 +77,18 @@ def test_runs_of_two_configurations_are_told_apart_by_score(knownminds, server, 
         ("openai:m?system=Be%20brief.", "?name="),
         ("openai:m?price=cheap", "INPUT,OUTPUT"),
         ("openai:m?max_tokens=9", "Say it once"),
+        ("openai:m?price=5,9", "Say it once"),
+        ("openai:m?temperature=", "has a value"),
+        ("openai:m?name=%20", "one line without spaces"),
+        ("openai:m?name=a%0Ab", "one line without spaces"),
     ],
 )
 def test_what_is_no_participant_is_refused_in_a_sentence(
     knownminds, server, tmp_path, llm, sentence
 ):
     out = tmp_path / "F"
-    words = (*PLACE, "--llm", llm, "--max-tokens", 20, *where(server), "--out", out)
-    code, _, err = knownminds(*words)
+    beside = ("--max-tokens", 20, *(("--price", "3,4") if "5,9" in llm else ()))
+    code, _, err = knownminds(*PLACE, "--llm", llm, *beside, *where(server), "--out", out)
     assert code == 2
     assert sentence in " ".join(err.split())
     assert not out.exists()

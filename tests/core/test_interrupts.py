@@ -44,7 +44,7 @@ def test_nothing_is_kept_of_what_has_no_folder(capsys, monkeypatch):
     monkeypatch.setattr(output.screen, "print", interrupt)
     assert ended("list") == 130
     assert capsys.readouterr().err == (
-        "knownminds: stopped. Nothing is kept; the same command begins anew.\n"
+        "knownminds: stopped. Nothing new is kept; the same command begins where this one did.\n"
     )
 
 

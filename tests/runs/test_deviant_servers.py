@@ -278,6 +278,37 @@ def test_a_choice_that_broke_off_is_no_answer_and_may_have_been_paid(change, the
     assert run.calls == 3 * (2 if then == "retry" else 1)
 
 
+def test_an_error_beside_a_choice_is_one_wherever_it_stands():
+    body = reply_in("openrouter", "8") | {"error": {"code": 502, "message": "broke"}}
+    with pytest.raises(Failed, match="502") as caught:
+        adapter_of("ollama", None).read(json.dumps(body).encode(), Sampling())
+    assert (caught.value.kind, caught.value.charged) == ("broken", None)
+
+
+@on_each_wire
+def test_what_brought_no_answer_counts_at_what_it_tells_that_it_used(wire):
+    body = reply_in(wire, "E", sent=9, received=900)
+    body |= dict.fromkeys(("choices", "content", "candidates"))
+    run = play_of(adapter_of(wire, lambda _: json.dumps(body).encode()))
+    assert set(run.trials.frame["outcome"]) == {"error"}
+    assert run.account.reserved >= run.calls * (9 + 900 * 2) * 1_000  # nano-dollars
+    # Above a first call nothing passes a cap: 909 tokens are foreseen of each further one.
+    run = play_of(adapter_of(wire, lambda _: json.dumps(body).encode()), caps=Caps(tokens=1_000))
+    assert run.calls == 1
+
+
+def test_a_refusal_that_tells_what_it_used_was_paid():
+    def refuse(request):
+        body = reply_in("ollama", "", sent=words_of(request), received=900)
+        body["choices"][0]["error"] = {"code": 403, "message": "Your input was flagged."}
+        return json.dumps(body).encode()
+
+    run = play_of(adapter_of("ollama", refuse))
+    assert set(run.trials.frame["outcome"]) == {"refused"}
+    assert run.account.output_tokens == 900 * PLACE.n_trials
+    assert run.account.paid > 900 * 2 * 1_000 * PLACE.n_trials  # nano-dollars
+
+
 @on_each_wire
 def test_half_an_emoji_is_replaced_and_ends_no_run(wire):
     frame = play(wire, lambda _: {"text": "E \ud83d"}).trials.frame

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 CODE = 130  # the exit code
-NOTHING_KEPT = "Nothing is kept; the same command begins anew."
+NOTHING_KEPT = "Nothing new is kept; the same command begins where this one did."
 SOON = 0.05  # seconds
 
 

@@ -486,6 +486,10 @@ def _run_part(part: _Part, typed: AskRun, say: Callable[[Any], object]) -> None:
         question = replace(question, sessions=stop.looks[-1] if stop else 1)
     assert question.sessions is not None
     who = Participant.read(question.llm)
+    if who.price and question.price and who.price != question.price:
+        raise ValueError(
+            f"price is {who.price} in {who.llm}, and {question.price} beside it. Say it once."
+        )
     overrides = dict([parse_price(f"{who}={question.price}")]) if question.price else {}
     folder = question.out or folder_of(environment, str(who))
     price = price_for(question.llm, overrides, elsewhere=question.base_url is not None)
