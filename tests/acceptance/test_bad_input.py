@@ -218,3 +218,12 @@ def test_subjects_with_a_single_trial_are_named(refused, tmp_path, table):
         refusal = refused("fit", file, "--method", method, "--out", out)
         assert '"lonely"' in refusal
         assert not out.exists()
+
+
+def test_a_wrong_argument_gets_the_nearest_name_and_a_result_is_a_line_to_look_at(knownminds):
+    with pytest.raises(TypeError, match="'subject'. Nearest: subjects"):
+        recover("instrumental_learning", "rescorla_wagner", subject=3)
+    result = recover("instrumental_learning", "rescorla_wagner", subjects=5, intervals="laplace")
+    assert len(repr(result).splitlines()) == 1
+    assert len(repr(result)) < 120
+    assert knownminds("recover", "-h") == knownminds("recover", "--help")

@@ -26,6 +26,7 @@ Asked = TypeVar("Asked", bound=Question[Any])
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="Simulated agents with known parameters, and the tests that inference must pass on them.",
     epilog="Anywhere: --plugin FILE brings the models, experiments, measures and adapters of a "
     "Python file of your own (repeatable; or listed in knownminds.toml).",

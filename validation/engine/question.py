@@ -515,6 +515,11 @@ def verb(question: Callable[P, Question[R]], module: str) -> Callable[P, R]:
     kind = cast("type[Question[Any]]", question)
 
     def ask(*args: P.args, **arguments: P.kwargs) -> R:
+        from knownminds.environments.words.names import unknown
+
+        for name in arguments:
+            if name not in known:
+                raise TypeError(unknown(f"argument of {kind.verb}", name, known))
         instance = question(*args, **arguments)
         if not isinstance(instance, Running) or instance.progress is not None:
             return instance.answer()
@@ -528,7 +533,8 @@ def verb(question: Callable[P, Question[R]], module: str) -> Callable[P, R]:
     ask.__module__ = module
     # In a dataclass the fields of its base come first.
     running = running_of(kind)
-    arguments = inspect.signature(kind).parameters.values()
+    known = inspect.signature(kind).parameters
+    arguments = known.values()
     ordered = sorted(arguments, key=lambda argument: argument.name in running)
     ask.__doc__ = documented(kind, (argument.name for argument in ordered))
     ask.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]

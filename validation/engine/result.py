@@ -226,6 +226,12 @@ class Result:
 
         return write_page(self, folder)
 
+    def __repr__(self) -> str:
+        """Return a line; `print` shows all."""
+        sizes = {"verdict": self.verdicts, "table": self.tables, "figure": self.figures}
+        told = ", ".join(f"{len(v)} {k}{'' if len(v) == 1 else 's'}" for k, v in sizes.items())
+        return f"<Result: {self.title} {told}>"
+
     def __str__(self) -> str:
         """Title, counts, verdicts, and tables that fit a screen."""
         lines = [self.title]
