@@ -221,7 +221,7 @@ def test_subjects_with_a_single_trial_are_named(refused, tmp_path, table):
 
 
 def test_a_wrong_argument_gets_the_nearest_name_and_a_result_is_a_line_to_look_at(knownminds):
-    with pytest.raises(TypeError, match="'subject'. Nearest: subjects"):
+    with pytest.raises(TypeError, match=r"'subject'\. Nearest: subjects"):
         recover("instrumental_learning", "rescorla_wagner", subject=3)
     result = recover("instrumental_learning", "rescorla_wagner", subjects=5, intervals="laplace")
     assert len(repr(result).splitlines()) == 1
