@@ -107,6 +107,9 @@ def _asked(run: Run, environment: Environment) -> dict[str, Any]:
         "price": "not known" if run.price is None else str(run.price),
         "seed": kept["seed"],
     }
+    model = f"{kept['provider']}:{kept['model']}"
+    if run.llm.partition("?")[0] != model:
+        options["model behind the name"] = model
     if run.left_out:
         options["sampling seed"] = f"sent no more, for it was refused: {run.left_out}"
     if "chosen" in kept:

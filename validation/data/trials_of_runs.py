@@ -131,13 +131,14 @@ def rows_where(trials: Trials, where: Mapping[str, str] | None) -> tuple[Trials,
 
 
 def of_several_servers(data: Data) -> list[str]:
-    """Return a sentence for each model whose runs had several addresses or settings.
+    """Return a sentence for each model whose runs had several addresses or settings, or models.
 
     Trials alone name neither.
     """
     if isinstance(data, Trials):
         return []
     addresses: dict[str, dict[str, None]] = {}
+    behind: dict[str, dict[str, None]] = {}
     samplings: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for run in runs_in([data] if isinstance(data, str | Path) else data):
         file = run / RESULT
@@ -145,6 +146,8 @@ def of_several_servers(data: Data) -> list[str]:
             options = json.loads(file.read_text(encoding="utf-8"))["options"]
             _, _, model = options["language model"].partition(":")
             addresses.setdefault(model, {})[options["address"]] = None
+            named = options.get("model behind the name", options["language model"])
+            behind.setdefault(model, {})[named.partition("?")[0]] = None
             sampling = options["sampling"]
             key = (model, options["experiment"])
             samplings.setdefault(key, []).append(sampling if isinstance(sampling, dict) else {})
@@ -157,6 +160,12 @@ def of_several_servers(data: Data) -> list[str]:
     ]
     return [
         *differing,
+        *(
+            f"Behind the name {model} are {' and '.join(several)}; they count as one participant. "
+            "Read them one by one."
+            for model, several in behind.items()
+            if len(several) > 1
+        ),
         *(
             f"Runs of {model} were sent to {' and '.join(several)}; they count as one participant. "
             "Read them one by one if these are different models."
