@@ -493,7 +493,8 @@ def increase(data: Answers) -> Shown:
     minus that of the same dice, coins or options when nothing went before and nothing is known.
     From both the distance is subtracted that as many draws of the truth show. An independent
     earlier result should change nothing. Contexts with one baseline share its error: means and
-    Student's 95% intervals are over baselines.
+    Student's 95% intervals are over baselines. It tells whether there is an increase, and how large
+    only with many draws: one of .14 comes out as .03 to .05 with 10 draws, as .09 with 100.
     """
     parts = []
     contexts, errors = data.once(contexts_of), data.once(stated_errors)
