@@ -571,10 +571,8 @@ def usage_of(
     if n_all is not None and n_all <= MOST_TOKENS:
         if n_sent:
             n_received = max(n_received or 0, n_all - n_sent)
-        elif n_received:
-            n_sent = max(0, n_all - n_received)
         elif n_all:  # nobody knows the parts, so all of it has the dearer price
-            n_received = n_all
+            n_received = max(n_received or 0, n_all)
     return Usage(n_sent, n_received, thought, read, put)
 
 

@@ -90,9 +90,9 @@ def words_of(request):
         ("google", {"received": 20, "total": 10**12}, Usage(9, 20, 0, 0)),
         # What one of the parts does not say, the total does.
         ("openai", {"received": None, "total": 20}, Usage(9, 11)),
-        ("openai", {"sent": None, "received": 4, "total": 20}, Usage(16, 4)),
+        ("openai", {"sent": None, "received": 4, "total": 20}, Usage(None, 20)),
         ("google", {"received": None, "total": 20}, Usage(9, 11, 0, 0)),
-        # Where neither part is said, all of the total counts as received.
+        # Where what was sent is not said, all of the total counts as received.
         ("openai", {"sent": None, "received": None, "total": 911}, Usage(None, 911)),
         # Numbers as texts; a part that is no number is not 0.
         ("openai", {"sent": "9", "received": 2.0, "thought": "900"}, Usage(9, 902, 900)),
