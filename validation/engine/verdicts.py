@@ -344,8 +344,8 @@ def judge_region(width: Score, *, n: int, unit: str = "subject", size: float = 1
     return judge(RECOVERY, [Held.around(limits, width, text)], n, unit=unit, size=size)
 
 
-def judge_size(rejected: float, n: int, *, failed: float = 0.0) -> Verdict:
-    """Judge how often a 5% test rejects a true null hypothesis.
+def judge_size(rejected: float, n: int, *, failed: float = 0.0, level: float = 0.05) -> Verdict:
+    """Judge how often a test rejects a true null hypothesis.
 
     Parameters
     ----------
@@ -353,11 +353,13 @@ def judge_size(rejected: float, n: int, *, failed: float = 0.0) -> Verdict:
         Share of n data sets in which it rejects.
     failed
         Share of the data sets without an estimate.
+    level
+        The share that is promised; limits are half of it and one and a half times it.
     """
     if n < LEAST_FOR_SIZE:
         return too_few(n, LEAST_FOR_SIZE, "data sets")
     ends = scipy.stats.binomtest(round(rejected * n), n).proportion_ci(method="wilson")
-    limits = (LEAST_SIZE, MOST_SIZE)
+    limits = (LEAST_SIZE * level / 0.05, MOST_SIZE * level / 0.05)
     text = reason("rejects", rejected, nan, *limits)
     if failed > MOST_FAILURES:
         return not_judged(text, reason("no estimate", failed, nan, MOST_FAILURES))

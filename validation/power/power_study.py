@@ -29,8 +29,9 @@ from knownminds.validation.engine.group_law import checked_correlations
 from knownminds.validation.engine.population import check_step_loop
 from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.result import Result
+from knownminds.validation.engine.scores import Score
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study, read_study
-from knownminds.validation.engine.verdicts import Verdict, reason
+from knownminds.validation.engine.verdicts import Verdict, not_judged, reason
 from knownminds.validation.pages.views import Curves, against_size
 from knownminds.validation.recovery.questions import Confuse
 
@@ -220,17 +221,18 @@ def readings(frame: pd.DataFrame) -> dict[str, Verdict]:
     """Judge in each design whether the size of the effect can be read."""
     verdicts = {}
     for row in frame.to_dict("records"):
-        covers = row["95% covers"]
-        text = reason("95% intervals cover", covers.value, covers.error, READ_FROM)
-        if np.isnan(covers.value):
-            verdict = Verdict("not judged", ("no estimates",))
-        elif covers.value + 2 * covers.error < READ_FROM:
-            verdict = Verdict("not confirmed", (text,))
-        else:
-            verdict = Verdict("confirmed", (text,))
         size = " x ".join(str(row[name]) for name in SIZES)
-        verdicts[f"size of the effect, {size}"] = verdict
+        verdicts[f"size of the effect, {size}"] = reading(row["95% covers"])
     return verdicts
+
+
+def reading(covers: Score) -> Verdict:
+    """Judge by the coverage of 95% intervals whether the size of the effect can be read."""
+    if np.isnan(covers.value):
+        return not_judged("no estimates")
+    text = reason("95% intervals cover", covers.value, covers.error, READ_FROM)
+    clearly = covers.value + 2 * covers.error < READ_FROM
+    return Verdict("not confirmed" if clearly else "confirmed", (text,))
 
 
 def size_of(cell: Cell) -> dict[str, int]:

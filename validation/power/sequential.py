@@ -20,11 +20,12 @@ from knownminds.validation.engine.engine import run
 from knownminds.validation.engine.population import check_step_loop
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study
+from knownminds.validation.engine.verdicts import Verdict, judge_size, not_judged
 from knownminds.validation.pages.views import Curves
 
 from .dials import resolve_measure
 from .operating_characteristics import analysis_of, conditions_lived, said, samples_of
-from .power_study import REPLICATES, Sought, sought_in, with_single_sizes
+from .power_study import REPLICATES, Sought, reading, sought_in, with_single_sizes
 from .questions import SIZES, Power
 
 NOTES = (
@@ -169,6 +170,7 @@ def say(rows: Rows) -> Result:
     levels = rule.levels if rule.kind == "alpha_spending" else [np.nan] * len(rule.looks)
     looks = pd.DataFrame({unit: rule.looks, "level": levels})
     table = []
+    verdicts: dict[str, Verdict] = {}
     for number, name in enumerate(("no effect", "effect")):
         frame = rows.of(number)
         if len(frame) == 0:
@@ -179,6 +181,12 @@ def say(rows: Rows) -> Result:
         counts = [int((frame["look"] == k).sum()) for k in range(len(rule.looks))]
         shares: list[Any] = [scores.share(k, n) for k in counts]
         looks[f"stops, {name}"] = shares
+        failed = int((frame["status"] == "failed").sum())
+        covers = scores.share(int(held.sum()), len(estimated))
+        if name == "effect":
+            verdicts["size of the effect"] = reading(covers)
+        else:
+            verdicts["false alarms"] = _alarms(rule, int((frame["found"] == 1).sum()), n, failed)
         table.append(
             {
                 "data sets with": name,
@@ -188,9 +196,9 @@ def say(rows: Rows) -> Result:
                 "once, at the end": scores.share(int(frame["at_the_end"].sum()), n),
                 "units": scores.mean(frame["units"]),
                 "bias": scores.mean(estimated["estimate"] - truth),
-                "95% covers": scores.share(int(held.sum()), len(estimated)),
+                "95% covers": covers,
                 "promised": rule.nominal if name == "no effect" else np.nan,
-                "failed": int((frame["status"] == "failed").sum()),
+                "failed": failed,
             }
         )
     title = f"How does the stopping rule behave for {study.cells[-1].options['measure']}?"
@@ -206,6 +214,7 @@ def say(rows: Rows) -> Result:
     )  # fmt: skip
     return rows.result(
         title,
+        verdicts=verdicts,
         tables={
             "Data sets": pd.DataFrame(table).set_index("data sets with"),
             "Looks": looks.set_index(unit),
@@ -216,3 +225,10 @@ def say(rows: Rows) -> Result:
         notes=NOTES,
         options={**study.options, "analysis": said(study.cells[-1:])},
     )
+
+
+def _alarms(rule: StoppingRule, found: int, n: int, failed: int) -> Verdict:
+    """Judge the false alarms over all looks against what the rule promises."""
+    if rule.nominal is not None:
+        return judge_size(found / n, n, failed=failed / n, level=rule.nominal)
+    return not_judged(f"found {scores.share(found, n)}", "the rule promises no share")
