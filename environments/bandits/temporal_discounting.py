@@ -402,9 +402,10 @@ class TemporalDiscounting(Retelling):
         words = self._choose_words()
         self._forms = {name: words[name] for name in _OPTIONS}
         self._now, self._months, self._days = words["now"].text, words["months"], words["days"]
+        self._day = words["day"].text
         delays = np.concatenate([self._questions[f"{side}_delay"] for side in ("sooner", "later")])
         self._in_days = bool((delays % 1 != 0).any())
-        for name in (*_OPTIONS, "now", "months", "days"):
+        for name in (*_OPTIONS, "now", "months", "days", "day"):
             if "\n" in words[name].text:
                 raise ValueError(
                     f"The template {name!r} is one line; {self.templates} has several."
@@ -448,7 +449,7 @@ class TemporalDiscounting(Retelling):
         if not months:
             when = self._now
         elif self._in_days and abs(months * DAYS - days) < 1e-6:
-            when = self._days.render(days=days)
+            when = self._day if days == 1 else self._days.render(days=days)
         else:
             when = self._months.render(months=said["months"])
         return self._forms[form].render(amount=decimal(amount), when=when, **said)

@@ -192,6 +192,14 @@ def test_each_condition_of_a_file_is_a_row_of_the_page(imported, knownminds, tmp
         ("stories, template 1", "number"): 240, ("stories, template 2", "number"): 240,
         ("stories, template 1", "chain of thought"): 240, ("abstract, template 1", "number"): 240,
     }  # fmt: skip
+    # People know of no template, and a file may lack the columns of conditions altogether.
+    people = pd.read_csv(files[0]).drop(columns=["content", "overload", "reasoning", "template"])
+    people.assign(model="people").to_csv(tmp_path / "people.csv", index=False)
+    code, printed, errors = knownminds("score", *files, tmp_path / "people.csv", "--json")
+    assert code == 0, errors
+    rows = json.loads(printed)["parts"]["answers"]
+    read = [(row["setting"], row["prompt"]) for row in rows if row["participant"] == "people"]
+    assert read == [("stories", "number")]
 
 
 def plays(choices, horizon, game=1, means="40,60"):
@@ -299,12 +307,27 @@ def test_a_fit_of_no_readable_answer_is_refused(knownminds, tmp_path, method):
     assert not out.exists()
 
 
+def test_the_order_is_that_of_the_trials_also_in_capitals_and_a_minus_is_a_minus(
+    imported, tmp_path
+):
+    rows = [f"1\t{k}\t{1 + (k > 20)}\t{chr(0x2212) if k % 2 else ''}1" for k in range(40, 0, -1)]
+    trials, _ = imported(write(tmp_path, "f.txt", "subjID\tTrial\tchoice\toutcome", *rows))
+    trials = trials.sort_values("trial")
+    assert trials["action"].tolist() == [0] * 20 + [1] * 20
+    assert trials["reward"].tolist() == [0, 1] * 20
+
+
 BANDIT, DAYS = "subjID,choice,outcome", "run,trial,action1,state,action2,reward"
 PLAYS = "run,trial,mean0,mean1,reward0,reward1,choice,reward"
 OTHER_CODES = {  # head, rows, and what the map that is told brings: answers and rewards
     "choices from 0": (BANDIT, [f"1,{k % 2},1" for k in range(40)], [0, 1], [1]),
     "a code below": (BANDIT, [f"1,{0 if k == 7 else 1 + k % 2},1" for k in range(40)], None, None),
     "amounts": (BANDIT, [f"1,{1 + k % 2},{25 - 50 * (k % 2)}" for k in range(40)], [0, 1], [0, 1]),
+    "casinos from 0": (CASINOS, [f"0,{k},{k % 4},{k % 2},1" for k in range(40)], [0, 1], [1]),
+    "aliens of a planet": (
+        "subjID,level1_choice,level2_choice,reward",
+        [f"1,{1 + k % 2},{1 + k // 2 % 2},1" for k in range(40)], None, None,
+    ),
     "words": (BANDIT, [f"1,{'ba'[k % 2]},1" for k in range(40)], [0, 1], [1]),
     "one answer": (BANDIT, ["1,2,1"] * 38 + ["1,x,1"] * 2, None, None),
     "casinos": (CASINOS, [f"0,{k},1,{k % 2},{25 * (k % 2)}" for k in range(40)], [0, 1], [0, 1]),
@@ -326,7 +349,7 @@ def test_codes_of_another_scheme_are_refused_with_the_map_that_fits(
     assert code == 2
     assert not (tmp_path / "out.csv").exists()
     if actions is None:  # which code stands for no answer is for the user to say
-        assert re.search(r"--missing (0|x)\.", errors)
+        assert re.search(r"--missing (0|x)\.|--map state=COLUMN\.", errors)
         return
     line = re.search(r"--map '(.*)'", errors)[1]
     trials, counted = imported(file, "--map", line)

@@ -98,9 +98,11 @@ def test_the_grid_asks_every_cell_as_often_as_said():
     assert TemporalDiscounting("grid", n_repeats=2).n_trials == gains.n_trials * 4
 
 
-@pytest.mark.parametrize("unit", ["days", "months"])
+@pytest.mark.parametrize("unit", ["day", "days", "months"])
 def test_delays_that_are_no_whole_months_are_said_in_days_and_read_back(unit):
-    delays = {"days": (7 / DAYS, 180 / DAYS), "months": (1.0, 6.0)}[unit]
+    delays = {
+        "day": (1 / DAYS, 1 / DAYS + 0.5), "days": (7 / DAYS, 180 / DAYS), "months": (1.0, 6.0)
+    }[unit]  # fmt: skip
     pairs = [[30.0, 0.0, 55.0, delays[0]], [30.0, delays[0], 60.0, delays[1]]]
     place = TemporalDiscounting(design="pairs", pairs=pairs)
     session = Session(place, place.draw(session_stream(3)))
@@ -110,6 +112,7 @@ def test_delays_that_are_no_whole_months_are_said_in_days_and_read_back(unit):
         assert place.read(session.design, messages)[1]["later_delay"] == seen["later_delay"]
         told.append(messages[-1].content)
         session.take(0)
-    first, second = {"days": (7, 180), "months": (1, 6)}[unit]
-    for part in (f"55 dollars {first}", f"30 dollars {first}", f"60 dollars {second}"):
+    first, second = {"day": (1, None), "days": (7, 180), "months": (1, 6)}[unit]
+    later = [f"60 dollars {second}"] if second else []
+    for part in (f"55 dollars {first}", f"30 dollars {first}", *later):
         assert f"{part} {unit} from today." in " ".join(told)

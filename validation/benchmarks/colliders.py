@@ -97,6 +97,11 @@ def prepare(trials: pd.DataFrame, about: About) -> pd.DataFrame:
     answers = _over(answers, over) if over else _with_conditions(answers, about)
     if about.people is None:
         return answers
+    if (answers[WHO] == PEOPLE).any():
+        raise ValueError(
+            f"The participant of {about.people.name} is {PEOPLE!r}, and the trials have one of "
+            "that name. Name theirs otherwise, or leave the file out."
+        )
     return pd.concat([answers, _people(about.people)], ignore_index=True)
 
 
@@ -109,15 +114,16 @@ def _over(answers: pd.DataFrame, over: Sequence[str]) -> pd.DataFrame:
                 f"Conditions are separated by columns of the trials; there is no {name!r} among "
                 f"{', '.join(map(str, answers.columns))}."
             )
-    prompt = answers[others].astype(str).agg(", ".join, axis=1) if others else "answers"
-    return answers.assign(**{SETTING: answers[first].astype(str), PROMPT: prompt})
+    said = answers[[first, *others]].astype(object).fillna("none").astype(str)
+    prompt = said[others].agg(", ".join, axis=1) if others else "answers"
+    return answers.assign(**{SETTING: said[first], PROMPT: prompt})
 
 
 def _with_conditions(answers: pd.DataFrame, about: About) -> pd.DataFrame:
     """Return answers with setting and prompt, plain ones first."""
     for name in ("content", "overload", "reasoning"):
-        if name not in answers:
-            answers[name] = "none"
+        has = name in answers  # of files that are joined some may have it
+        answers[name] = answers[name].astype(object).fillna("none") if has else "none"
     content = answers["content"].astype(str)
     meaningful = content.isin(("meaningful", *NEVER)).to_numpy()
     overload = answers["overload"].astype(str)
@@ -137,7 +143,8 @@ def _with_conditions(answers: pd.DataFrame, about: About) -> pd.DataFrame:
     # As released, an agent is all its answers, whatever their temperature.
     together = {"temperature"} if about.options.get("released") else set()
     for name in (n for n in told_apart(answers, about, WHERE) if n not in together):
-        answers[SETTING] = answers[SETTING] + f", {name} " + answers[name].astype(str)
+        said = answers[name].map("{:g}".format if answers[name].dtype.kind in "if" else str)
+        answers[SETTING] += (f", {name} " + said).where(answers[name].notna(), "")
     answers["domain"] = np.where(meaningful, answers["domain"].astype(str), content).astype(object)
     order = pd.DataFrame(
         {"overloaded": ~plain, "abstract": ~meaningful, "thought": ~numeric}, index=answers.index
@@ -164,7 +171,8 @@ class Profiles(NamedTuple):
 def profiles(data: Answers) -> Profiles:
     """Return fits, measures and tests, and the quantities with their intervals, one row each."""
     people = data.trials[data.trials[WHO] == PEOPLE]
-    reference = people.assign(subject=people["person"]) if len(people) else None
+    has_people = len(people) and "person" in people  # they come with the option of people alone
+    reference = people.assign(subject=people["person"]) if has_people else None
     options = data.about.options
     profile = causal_profile(
         data.trials,

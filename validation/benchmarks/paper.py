@@ -287,8 +287,9 @@ def told_apart(trials: pd.DataFrame, about: About, also: Iterable[str] = ()) -> 
     known = [WHO, *also]
     apart = FURTHER if about.paraphrases == 1 else [n for n in FURTHER if n != "template"]
     names = [name for name in apart if name in trials and name not in known]
-    names = [name for name in names if trials[name].nunique() > 1]
-    return [name for name in names if (trials.groupby(known)[name].nunique() > 1).any()]
+    names = [name for name in names if trials[name].nunique(dropna=False) > 1]
+    by = trials.groupby(known)
+    return [name for name in names if (by[name].nunique(dropna=False) > 1).any()]
 
 
 def joined(parts: Iterable[pd.DataFrame]) -> pd.DataFrame:

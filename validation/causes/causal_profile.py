@@ -310,12 +310,16 @@ def read_reference(file: str | Path) -> pd.DataFrame:
     try:
         table = pd.read_parquet(path.absolute()) if path.suffix == ".parquet" else pd.read_csv(path)
     except (OSError, ValueError) as error:
-        raise ValueError(f"The reference {path.name} cannot be read: {error}") from None
+        raise ValueError(
+            f"A reference is a file of trials, or of means; {path.name} cannot be read: {error}. "
+            f"A raw file is imported before: knownminds import {path.name} --out people.csv."
+        ) from None
     value = next((name for name in ("mean", "response") if name in table), None)
     if value is None:
         raise ValueError(
             "A reference has a column 'mean' or 'response' (0 to 100) beside domain, sense and "
-            f"the question; {path.name} has {', '.join(map(str, table.columns))}."
+            f"the question; {path.name} has {', '.join(map(str, table.columns))}. "
+            f"A raw file is imported before: knownminds import {path.name} --out people.csv."
         )
     environment = Collider()
     rows = table.rename(columns={value: "response"}).assign(outcome="ok")

@@ -269,6 +269,9 @@ def _casinos(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFra
     table = table.keep(~(unlike | twice | alone))
     first = 0 if table.name == "meta-RL" else 1  # their casinos are numbered from 1, but there
     tasks = {"least": first, "most": first + 3, "whole": True}
+    known = {str(first + k): float(first + k) for k in range(4)}
+    strange = table.cells["task"].notna() & ~whole_numbers(table.cells["task"]).isin([*known])
+    check_known(table, "task", strange, known, map_by="--map 'task")
     table, shown = stimuli(table, tally, trial=_WHOLE, task=tasks)
     tally.mark(
         DERIVED,

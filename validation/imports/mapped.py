@@ -110,6 +110,12 @@ def _columns(table: Table, mapping: ColumnMap, tally: Tally) -> pd.DataFrame:
     cells = table.cells
     added: dict[str, Any] = {}
     alike = {name.lower().replace("_", ""): name for name in map(str, cells.columns)}
+    spoken = {*cells.columns, *mapping.columns, *mapping.columns.values()}
+    for name in ("session", "trial"):  # these need no mapping, in capitals either
+        theirs = alike.get(name, name)
+        if name not in spoken and theirs in cells and theirs not in mapping.columns.values():
+            cells = cells.rename(columns={theirs: name})
+            tally.add(TOLD, f"the column {theirs!r} is {name!r}")
     for ours, theirs in mapping.columns.items():
         if theirs in cells:
             continue

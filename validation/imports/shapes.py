@@ -15,6 +15,8 @@ from knownminds.environments.formats.reshaped import FORCED
 
 from .account import DERIVED, LEFT_OUT, UNREADABLE, Table, Tally
 
+ENOUGH = 20  # days, after which chance alone leaves no planet without a visit
+
 # By experiment, the columns by which a shape of others is known.
 SHAPES = {
     "two_step": ("action1", "action2", "reward"),
@@ -52,6 +54,13 @@ def _days(
 ) -> pd.DataFrame:
     if "state" not in frame:
         what = "the planet, from the second choice (0, 1: the first; 2, 3: the second)"
+        second = frame["action2"].dropna()
+        if len(second) >= ENOUGH and second.max() < 2:
+            raise ValueError(
+                f"The second choice of a day is 1 to 4, of both planets; the {len(second)} days of "
+                f"{table.file} have 1 and 2 alone. If they are aliens of any planet, map the "
+                "planet too: --map state=COLUMN."
+            )
         tally.mark(DERIVED, what, table, frame["action2"].notna())
         frame = frame.assign(state=frame["action2"] // 2, action2=frame["action2"] % 2)
     unknown_planet = frame["action1"].notna() & frame["state"].isna()

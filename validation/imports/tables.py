@@ -187,12 +187,13 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _without_blanks(cells: pd.DataFrame, file: str, tally: Tally) -> pd.DataFrame:
-    """Return cells without blanks around them, but for columns of prose."""
+    """Return cells without blanks around them, but for columns of prose; a minus is a hyphen."""
     short = {}
     for name in cells:
         column = cells[name]
         if column.str.len().max() > _PROSE:
             continue
+        cells[name] = column = column.str.replace(r"^(\s*)\u2212(?=[\d.])", r"\1-", regex=True)
         bare = column.str.strip()
         other = (bare != column) & column.notna()
         if other.any():
