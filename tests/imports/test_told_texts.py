@@ -40,7 +40,7 @@ WORDS = ("--from", "psych-101", "--environment", "reversal_learning", "--set", "
 def test_texts_of_others_become_trials_with_an_account(knownminds, tmp_path):
     text, truth = told()
     file = tmp_path / "corpus.jsonl"
-    file.write_text(text)
+    file.write_text(text + text.splitlines()[0] + "\n")
     code, said, err = knownminds(
         "import", file, *WORDS,
         "--map", f"trial text: {PATTERN}", "--map", f"option names: {NAMES}",
@@ -52,6 +52,7 @@ def test_texts_of_others_become_trials_with_an_account(knownminds, tmp_path):
     for row, true in zip(rows, truth, strict=True):
         for name, value in true.items():
             assert pd.isna(row[name]) if value is None else row[name] == value
+    assert "an exact copy (8 rows, the first: line 4 is line 1)" in said
     assert "actions, from the order of the options' names in each text (24 rows)" in said
     assert (
         "an answer that names no option (1 row, the first: line 2 of corpus.jsonl has 'Q')" in said

@@ -17,7 +17,7 @@ import pandas as pd
 
 from knownminds.environments.formats.psych_101 import answers_in
 
-from .account import DERIVED, TOLD, UNREADABLE, Table, Tally
+from .account import DERIVED, LEFT_OUT, TOLD, UNREADABLE, Table, Tally
 from .tables import GAPS, stem_of, unpacked
 
 _RULE = "A line of texts is an object of JSON with text, experiment and participant"
@@ -57,11 +57,18 @@ def read_texts(path: Path, pattern: str, names: str, tally: Tally) -> Table:
     rows: list[dict[str, Any]] = []
     lines: list[int] = []
     sessions: dict[str, int] = {}
+    seen: dict[tuple[str, str, str], int] = {}
     strange = 0
     where = ""
     for number, record in _records(path):
         text, person = record["text"], str(record["participant"])
         matches = list(trial.finditer(text))
+        first = seen.setdefault((person, str(record["experiment"]), text), number)
+        if first < number:
+            what = "trials of a line that is an exact copy"
+            tally.add(LEFT_OUT, what, len(matches), f"line {number} is line {first}")
+            tally.rows += len(matches)
+            continue
         try:
             answers = answers_in(text)
         except ValueError as error:
