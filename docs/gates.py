@@ -31,6 +31,7 @@ from knownminds.validation.engine.arguments import resolve_environment
 from knownminds.validation.engine.result import Result, flat
 from knownminds.validation.engine.scores import Score
 from knownminds.validation.engine.verdicts import CLEAR, WEAK_R
+from knownminds.validation.power.audit import ALIKE, AROUND
 from knownminds.validation.recovery.parameter_recovery import shuffled
 
 STORED = Path(__file__).resolve().parent / "data" / "gates.csv"
@@ -142,7 +143,8 @@ def _audit(name: str, units: int, seed: int) -> pd.DataFrame:
     verdicts = [verdict.word for verdict in study.verdicts.values()]  # of agents without an effect
     table = study["Operating characteristics"].reset_index()
     effects = [f"effect {effect:.3g}" for effect in table["effect"][len(verdicts) :]]
-    table.index = pd.Index(["no effect"] * len(verdicts) + effects)
+    without = table["subjects"].map({ALIKE: "no effect", AROUND: "none on average"})
+    table.index = pd.Index([*without[: len(verdicts)], *effects])
     table["verdict"] = verdicts + [""] * len(effects)
     table = table.rename(columns={"95% covers": "coverage"})
     return table[["verdict", "rejected", "bias", "coverage"]].assign(**_counts(study))

@@ -52,6 +52,9 @@ class Known:
     def trials(self):
         return self
 
+    def of(self, subjects):
+        return Known(self.value[:, subjects])
+
     def first_sessions(self, n):
         return Known(self.value[:n])
 

@@ -3,10 +3,11 @@ import dataclasses
 import numpy as np
 import pytest
 from power.normal import ERRORS, Known, Shift, rejects, seen, within
+from scipy import stats
 
 from knownminds.environments import session_stream
-from knownminds.inference import MEASURES
-from knownminds.inference.measure import Values
+from knownminds.inference import MEASURES, Measure
+from knownminds.inference.measure import Values, t_tests
 from knownminds.validation.power import operating_characteristics
 from knownminds.validation.power.audit import audit
 
@@ -31,10 +32,21 @@ class Clipped(Shift):
         return Values(value, ("",) * len(value))
 
 
+class Pooled(Measure):
+    """A measure whose test takes all sessions as independent, whoever played them."""
+
+    truth = Shift.truth
+
+    def estimate(self, known):
+        tests = t_tests(known.value.reshape(1, -1), 0.0)
+        return self.estimate_of(tests, Values(np.zeros(1), ("",)), "session")
+
+
 @pytest.fixture
 def normal(monkeypatch):
     monkeypatch.setattr(operating_characteristics, "live", seen)
-    for measure in (Shift(), Pushed(name="pushed"), Clipped(name="clipped")):
+    pooled = Pooled(**{**vars(Shift()), "name": "pooled"})
+    for measure in (pooled, Shift(), Pushed(name="pushed"), Clipped(name="clipped")):
         monkeypatch.setitem(MEASURES, measure.name, measure)
 
 
@@ -46,10 +58,11 @@ CHARACTERISTICS = "Operating characteristics"
 
 def test_an_exact_test_has_the_size_and_the_power_of_the_t_test(normal):
     found = audit("shift", effects=[0.7], trials=24, replicates=1000, workers=1)
-    null, violators = (row for _, row in found[CHARACTERISTICS].iterrows())
+    null, around, violators = (row for _, row in found[CHARACTERISTICS].iterrows())
     assert within(null["rejected"], 0.05, 1000)
     assert within(violators["rejected"], rejects(0.7 / np.hypot(SD, 1.0), 20), 1000)
-    for row in (null, violators):
+    assert within(around["rejected"], 0.05, 1000)
+    for row in (null, around, violators):
         assert within(row["95% covers"], 0.95, 1000)
         assert abs(row["bias"].value) < ERRORS * row["bias"].error
     holds = abs(null["rejected"].value - 0.05) < 1.96 * np.sqrt(0.05 * 0.95 / 1000)
@@ -60,8 +73,9 @@ def test_an_exact_test_has_the_size_and_the_power_of_the_t_test(normal):
 def test_a_measure_that_is_biased_on_purpose_raises_false_alarms(normal):
     found = audit("pushed", effects=[0.5], trials=24, replicates=200, workers=1)
     assert found.verdicts["24 trials"].word == "too many false alarms"
-    (size,) = found["Size of the test"]["rejected"]
-    assert within(size, rejects(0.3, 20), 200)
+    alike, around = found["Size of the test"]["rejected"]
+    assert within(alike, rejects(0.3, 20), 200)
+    assert within(around, rejects(0.3 / np.hypot(SD, 1.0), 20), 200)
     for bias in found[CHARACTERISTICS]["bias"]:
         assert abs(bias.value - 0.3) < ERRORS * bias.error
 
@@ -70,9 +84,21 @@ def test_a_measure_that_never_dares_raises_too_few(normal):
     # A single wild value in a sample keeps the t statistic near 1, whatever the rest.
     found = audit("clipped", effects=[], trials=24, replicates=200, workers=1)
     assert found.verdicts["24 trials"].word == "too few false alarms"
-    (size,) = found["Size of the test"]["rejected"]
-    assert size.value == 0.0
-    assert size.error > 0.0
+    for size in found["Size of the test"]["rejected"]:
+        assert size.value == 0.0
+        assert size.error > 0.0
+
+
+def test_a_test_that_takes_rows_as_independent_is_found_where_subjects_differ(normal):
+    found = audit("pooled", effects=[], sessions=8, trials=24, replicates=400, workers=1)
+    words = [verdict.word for verdict in found.verdicts.values()]
+    assert words[1] == "too many false alarms"
+    alike, around = found["Size of the test"]["rejected"]
+    assert within(alike, 0.05, 400)
+    # The mean has the variance (sd^2 + 1/8) / 20, and the test takes it for (sd^2 + 1) / 160.
+    ratio = np.sqrt((SD**2 + 1) / 160 / ((SD**2 + 1 / 8) / 20))
+    assert within(around, 2 * stats.norm.sf(1.96 * ratio), 400)
+    assert not within(around, 0.05, 400)
 
 
 def test_planted_failures_are_counted_and_stay_in_the_denominator(normal, monkeypatch):
@@ -89,7 +115,7 @@ def test_planted_failures_are_counted_and_stay_in_the_denominator(normal, monkey
     monkeypatch.setattr(operating_characteristics, "live", failing)
     found = audit("shift", effects=[], trials=24, replicates=200, workers=1)
     row = found[CHARACTERISTICS].iloc[0]
-    assert (row["data sets"], row["failed"], found.failed) == (200, 10, 10)
-    assert found["Messages"]["data sets"].to_dict() == {"planted": 10}
+    assert (row["data sets"], row["failed"], found.failed) == (200, 10, 20)  # of both kinds
+    assert found["Messages"]["data sets"].to_dict() == {"planted": 20}
     assert row["rejected"].value == 190 / 200
     assert row["bias"].value == pytest.approx(10.5)

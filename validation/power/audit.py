@@ -35,7 +35,8 @@ from .questions import Audit
 
 FITS_PER_BATCH = 512
 EFFECTS = (0.1, 0.2, 0.4)
-NAMES = ["model", "effect", "trials"]
+NAMES = ["model", "subjects", "effect", "trials"]
+ALIKE, AROUND = "all at the null value", "differ around it"  # without an effect
 NOTES = (
     "Monte-Carlo standard errors in parentheses. Units are the subjects of a data set; of one "
     "subject, its sessions. Data sets without an estimate count as not rejecting, and are left out "
@@ -46,7 +47,9 @@ NOTES = (
     "rejecting data sets, share with the wrong sign, and mean |estimate| over mean |effect|, both "
     "from the null value (Gelman and Carlin 2014).",
     f"Size holds: the test rejects in {LEAST_SIZE} to {MOST_SIZE} of the data sets without an "
-    "effect (Bradley 1978).",
+    "effect (Bradley 1978). Subjects without an effect are all at the null value, or they differ "
+    "around it with a mean there: a test that takes their answers as independent passes the first "
+    "and not the second.",
 )
 
 audit = verb(Audit, __name__)
@@ -99,9 +102,10 @@ def study(question: Audit) -> Study:
     if not designs:
         raise ValueError("An audit needs a number of trials; got none.")
     cells = [_cell(measure, one, None, subjects, sessions) for one in designs if measure.rational]
+    around = [measure.null] if subjects > 1 and can_differ_around(measure) else []
     cells += [
         _cell(measure, one, float(effect), subjects, sessions)
-        for effect in effects
+        for effect in dict.fromkeys([*around, *effects])
         for one in designs
     ]
     if not cells:
@@ -115,6 +119,17 @@ def study(question: Audit) -> Study:
     made = Study("audit", tuple(cells), question.replicates, question.seed, "replicate", options)
     check_step_loop(made)
     return made
+
+
+def can_differ_around(measure: Measure) -> bool:
+    """Say whether violators drawn from the priors can have the null value as their mean."""
+    model = AGENTS[measure.violator]
+    dial = GroupDial(measure, model, model.parameters.mean, model.parameters.sd)
+    try:
+        dial.turn_to(np.array([measure.null]))
+    except ValueError:
+        return False
+    return bool(measure.rational)
 
 
 def usual_effects(measure: Measure) -> tuple[float, ...]:
@@ -181,14 +196,18 @@ def score_measure(rows: Rows) -> Result:
         trials, failed = cell.make().n_trials, float((frame["status"] == "failed").mean())
         scored = characteristics(cell, frame)
         scored["rejected"] = scored.pop("power")
-        table.append({"model": cell.model, "trials": trials, **scored})
-        if "effect" in cell.law:
+        without = cell.law.get("effect", measure.null) == measure.null
+        group = (AROUND if cell.law else ALIKE) if without else ""
+        table.append({"model": cell.model, "subjects": group, "trials": trials, **scored})
+        if not without:
             continue
         verdict = judge_size(scored["rejected"].value, len(frame), failed=failed)
         low, high = by_chance(len(frame))
-        verdicts[f"{trials} trials"] = verdict
+        name = f"{trials} trials"
+        verdicts[name if group == ALIKE else f"{name}, subjects {group}"] = verdict
         sizes.append(
             {
+                "subjects": group,
                 "trials": trials,
                 "rejected": scored["rejected"],
                 "least by chance": low,
@@ -197,6 +216,9 @@ def score_measure(rows: Rows) -> Result:
                 "verdict": verdict.word,
             }
         )
+    nobody = []
+    if AROUND not in {row["subjects"] for row in table} and measure.rational:
+        nobody = ["No group whose subjects differ around the null value was audited."]
     tables = {
         "Size of the test": pd.DataFrame(sizes),
         "Operating characteristics": pd.DataFrame(table),
@@ -211,7 +233,7 @@ def score_measure(rows: Rows) -> Result:
         verdicts=verdicts,
         tables=named | rows.statuses("data sets"),
         figures=_figures(*tables.values()),
-        notes=[f"{measure.name}: {measure.summary} ({measure.source}).", *NOTES],
+        notes=[f"{measure.name}: {measure.summary} ({measure.source}).", *NOTES, *nobody],
         options={**rows.study.options, "analysis": said(rows.study.cells)},
     )
 
@@ -227,7 +249,7 @@ def _figures(sizes: pd.DataFrame, table: pd.DataFrame) -> dict[str, Drawing]:
     by_size = Curves(
         "Share of the data sets without an effect in which the test rejects, with 2 standard "
         f"errors. Line: the {LEVEL:.0%} that are promised; shaded: 95% of exact tests by chance.",
-        ("trials", "rejected without an effect"), "trials", "rejected", series=(),
+        ("trials", "rejected without an effect"), "trials", "rejected", series=("subjects",),
         zone=by_chance(int(sizes["data sets"].iloc[0])) if len(sizes) else None,
         limits=(LEVEL,), ticks=True,
     )  # fmt: skip
@@ -241,7 +263,7 @@ def _figures(sizes: pd.DataFrame, table: pd.DataFrame) -> dict[str, Drawing]:
     )  # fmt: skip
     figures = by_size.drawings(sizes)
     if len(sizes) < len(table):
-        known = table[table["effect"].notna()].sort_values("effect")
+        known = table[table["effect"].notna() & (table["subjects"] != AROUND)].sort_values("effect")
         pairs = zip(known["standard error"], known["spread"], strict=True)
         ratios: Any = [_honesty(*pair) for pair in pairs]
         known = known.assign(**{honesty: ratios})
