@@ -176,7 +176,8 @@ class Trials:
                 f"{', '.join(map(repr, missing))} is missing among "
                 f"{', '.join(map(str, frame.columns))}. "
                 f"Name yours with columns={{'{missing[0]}': YOUR_NAME}} "
-                f"(--columns {missing[0]}=YOUR_NAME)."
+                f"(--columns {missing[0]}=YOUR_NAME), or read the file as it is with "
+                "`knownminds import FILE`."
             )
         if len(table) == 0:
             raise ValueError("Trials need at least one row; got an empty table.")
