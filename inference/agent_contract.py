@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import islice, product
 from math import exp
@@ -14,12 +15,16 @@ from knownminds.agents import Model, play, simulate
 from knownminds.agents.parameters import Array
 from knownminds.environments import ENVIRONMENTS, Environment, Trials, answer_columns, make
 
+from .branches import Branches
 from .fits.model_data import ModelData
 
 N_SUBJECTS, N_POINTS = 4, 4000
 CORNER = 3.0  # prior standard deviations from the mean
 MOST_CORNERS = 64
 LAPSE = 0.15
+# Subjects who play on for branches that were taken one way only: in at most so many rounds, and
+# trials.
+ROUNDS, MOST_TRIALS = 8, 2000
 # Steps of fourth-order differences, relative to the parameter. Where a function bends within the
 # first step, the error falls with the next one; a wrong slope stays wrong at all of them.
 STEPS = (1e-3, 1e-4, 1e-5)
@@ -45,11 +50,15 @@ class AgentCheck:
     ----------
     model, environment : names
     rules : the rules, each with its largest deviation
+    one_way
+        Conditions of the model's code that went one way only however long it played: what the other
+        way does was not checked.
     """
 
     model: str
     environment: str
     rules: tuple[Rule, ...]
+    one_way: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -60,6 +69,7 @@ class AgentCheck:
         """Return the rules as a table, in text."""
         rows = [f"{rule.name:<58}{rule.off:>10.1e}  {rule.broken or 'kept'}" for rule in self.rules]
         where = f" in {self.environment}" if self.environment else ""
+        rows += [f"went one way only, so that the other is not checked: {o}" for o in self.one_way]
         return "\n".join([f"contract of {self.model}{where}", *rows])
 
 
@@ -97,16 +107,16 @@ def check_agent(
     played = given or next((p for name in ENVIRONMENTS if model.plays(p := make(name))), None)
     if played is None or not model.plays(played):
         return AgentCheck(model.name, played.name if played else "", (_reads(model, played),))
-    rules = [Rule("what it reads is there", 0.0)]
+    rules, contract = [Rule("what it reads is there", 0.0)], _Contract(model, played, seed)
     with np.errstate(all="ignore"):
         try:
-            for rule in _Contract(model, played, seed).rules():
+            for rule in contract.rules():
                 rules.append(rule)
                 if np.isnan(rule.off):
                     break  # later checks would only repeat this
         except ValueError as error:  # no kernel can be made of the definition in this experiment
             rules.append(Rule("kernels follow from it", 1.0, str(error)))
-    return AgentCheck(model.name, played.name, tuple(rules))
+    return AgentCheck(model.name, played.name, tuple(rules), tuple(contract.branches.one_way))
 
 
 def _reads(model: type[Model], environment: Environment | None) -> Rule:
@@ -130,6 +140,7 @@ class _Contract:
     def __init__(self, model: type[Model], environment: Environment, seed: int):
         self.model, self.environment, self.seed = model, environment, seed
         self.rng = np.random.default_rng(seed)
+        self.branches = Branches(model)
         self.theta = model.parameters.draw(self.rng, N_SUBJECTS)
 
     def rules(self) -> Iterator[Rule]:
@@ -141,6 +152,15 @@ class _Contract:
             yield self._slopes(lapse, note)
         yield self._sums()
         yield self._gaps()
+        for _ in range(min(ROUNDS, MOST_TRIALS // len(self.trials.frame))):
+            if not self.branches.one_way:
+                break
+            self.seed, self.theta = self.seed + 1, self.model.parameters.draw(self.rng, N_SUBJECTS)
+            self.trials = simulate(self.model, self.theta, self.environment, self.seed, lapse=LAPSE)
+            for rule in (self._draws(), self._likelihood(None, "")):
+                if rule.broken:
+                    yield Rule(f"{rule.name}, on rare branches", rule.off, rule.broken)
+                    return
 
     def _data(self, trials: Trials) -> ModelData:
         return ModelData.read(
@@ -184,7 +204,8 @@ class _Contract:
     def _likelihood(self, lapse: float | None, text: str) -> Rule:
         rates = None if lapse is None else np.full(N_SUBJECTS, lapse)
         kernel = self._data(self.trials).log_likelihood(self.theta, rates)[0]
-        plain = np.array([self._plain(i, lapse) for i in range(N_SUBJECTS)])
+        with self.branches if lapse is None else nullcontext():
+            plain = np.array([self._plain(i, lapse) for i in range(N_SUBJECTS)])
         apart = np.abs(kernel - plain) / (1.0 + np.abs(plain))
         apart[kernel == plain] = 0.0  # both may also agree that an answer is impossible
         worst = int(np.argmax(np.nan_to_num(apart, nan=np.inf)))

@@ -83,3 +83,34 @@ def test_a_density_that_does_not_integrate_to_one_is_told_with_what_it_comes_to(
     wrong = type("Dense", (WeightedBayes,), {"log_density": off_by(much), **kernel})
     sentences = {rule.name: rule.broken for rule in check_agent(wrong).rules}
     assert f"integrates) to {told}" in sentences["probabilities of all answers sum to 1"]
+
+
+def lucky(at):
+    """A learner that answers at random after so many rewards in a row, which its kernel lacks."""
+
+    def begin(self):
+        RescorlaWagner.begin(self)
+        self.row = 0
+
+    def respond(self, trial):
+        utilities = RescorlaWagner.respond(self, trial)
+        if self.row >= at:
+            return 0 * utilities
+        return utilities
+
+    def update(self, trial):
+        RescorlaWagner.update(self, trial)
+        self.row = (self.row + 1) * (trial.reward > 0)
+
+    return changed("Lucky", begin=begin, respond=respond, update=update)
+
+
+def test_a_fault_on_a_rare_branch_is_found_and_a_branch_that_is_never_taken_is_named():
+    """Each context is visited 10 times: before the last, 9 may be rewarded in a row, 10 cannot."""
+    place = InstrumentalLearning(n_visits=10)
+    rare, never = (check_agent(lucky(at), place, seed=1) for at in (9, 10))
+    assert not rare.ok
+    assert "rare branches" in str(rare)
+    assert never.ok
+    assert [line.partition(": ")[2] for line in never.one_way] == ["if self.row >= at:"]
+    assert "one way only" in str(never)
