@@ -314,6 +314,7 @@ def test_the_smallest_design_is_confirmed_in_fresh_data_sets():
     assert none.verdicts["the smallest design"].word == "not reached"
 
 
+@pytest.mark.long
 def test_an_audit_finds_the_size_of_the_test_and_an_effect():
     given = {"effects": [0.4], "subjects": 20, "trials": 96, "replicates": 150, "workers": 1}
     result = knownminds.audit("optimism_bias", **given)

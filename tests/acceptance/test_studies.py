@@ -41,7 +41,7 @@ STUDIES = {
     "design": ("design", PLACE, "--for", "beta", "--budget", "trials=96", "--model",
                "rescorla_wagner", "--search", "n_visits=6:12", "--designs", 4, "--replicates", 10,
                "--fresh", 10),
-    "audit": ("audit", "optimism_bias", *TRIALS, "--effect", 0.2, "--subjects", 5,
+    "audit": ("audit", "conditional_cooperation", "--effect", 0.2, "--subjects", 5,
               "--replicates", 20),
     "shortcuts": ("audit", "shortcuts", "--environment", "marker_location", "--replicates", 3),
     "channel": ("audit", "channel", "--environment", PLACE, "--subjects", 3, *TRIALS, "--set",
@@ -198,8 +198,8 @@ def files_of(folder):
 
 def test_a_killed_study_goes_on_and_ends_with_the_very_same_numbers(knownminds, tmp_path):
     """SIGKILL to all its processes at a moment when some of the work is kept and some is not."""
-    words = ["power", PLACE, "--effect", "optimism_bias=0.2", "--subjects", "20", "--sessions",
-             "2", "--replicates", "400", "--seed", "5"]  # fmt: skip
+    words = ["power", PLACE, "--effect", "optimism_bias=0.2", "--sessions", "8", "--replicates",
+             "640", "--seed", "5"]  # fmt: skip
     folder = tmp_path / "study"
     command = [Path(sys.executable).with_name("knownminds"), *words, "--workers", "2"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}

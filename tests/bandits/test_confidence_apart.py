@@ -45,6 +45,7 @@ def test_a_known_mind_lives_the_session_that_play_lives_with_two_calls_a_trial()
     heard = Heard(Synthetic(mind(), PLACE, 11, 3))
     spoken = asyncio.run(run_session(heard, PLACE, 11, 3, 5))
     played = play(mind(), PLACE, 11, 3, 5).frame
+    played = played.assign(session=played["subject"], subject=spoken.frame["model"])
     pd.testing.assert_frame_equal(spoken.frame[played.columns], played, check_exact=True)
     assert len(heard.prompts) == 2 * len(spoken) == 16
     for row, first, second in zip(

@@ -619,13 +619,13 @@ def _benchmark(question: AskBenchmark, as_json: bool) -> None:
         _take_in(question, plan)
     if question.from_ and not question.llm:
         return
+    options = _options(question)
     players = players_of(plan, question.llm, prices=question.price, images=question.images, **reach)
     blocked = blocked_of(plan, players)
     about = estimate_text(estimate(plan, players, blocked))
     if question.dry_run:
         print(about)
         return
-    options = _options(question)
     out = question.out or Path(f"{question.name}-benchmark")
     check_own_folder("benchmark.json", out)
     note(about)

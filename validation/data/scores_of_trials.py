@@ -31,6 +31,7 @@ from knownminds.inference.causes.least_squares_reasoner import Scoring
 from knownminds.inference.causes.reasoner_measure import ReasonerMeasure
 from knownminds.inference.measure import Measure, counts_text, reason_of
 from knownminds.inference.performance import performance_of
+from knownminds.inference.posteriors.crossed_levels import units_of
 from knownminds.validation.engine.arguments import one_of, set_to
 from knownminds.validation.engine.question import command_line, in_one, verb
 from knownminds.validation.engine.result import Drawing, Result
@@ -485,6 +486,8 @@ def by_condition(
     for name in ASKED_IN:
         if name not in frame or name in fields or (released and name == "temperature"):
             continue
+        if name == "template" and "design_number" in frame:
+            continue  # the same sessions in several wordings, which errors and tests regard
         values = frame[name].astype(object).where(frame[name].notna(), NONE).astype(str)
         if values.groupby(label, sort=False).nunique().max() > 1:
             one = f"{name}=" + values.to_numpy(dtype=object)
@@ -534,8 +537,13 @@ def _estimates(
     label: NDArray[np.object_],
     scoring: Scoring | None,
 ) -> list[tuple[Estimate, str]]:
-    """Estimate a measure in each sample; one that cannot be had has the reason beside it."""
+    """Estimate a measure in each sample; one that cannot be had has the reason beside it.
+
+    Released forms are means over runs, as their scripts have it: each session is a unit.
+    """
     measure = _measure(name, environment, scoring)
+    if name.endswith(RELEASED) and not _as_published(measure):
+        trials = Trials(trials.frame.assign(subject=units_of(trials, ("subject", "session"))))
     subject = trials.frame["subject"].to_numpy(dtype=object)
     pairs = set(zip(label, subject, strict=True))
     if len(pairs) == len(set(label)) == len(set(subject)) and not _as_published(measure):
