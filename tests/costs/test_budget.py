@@ -104,6 +104,7 @@ class Talkative(InstrumentalLearning):
         return f" {label}" if action else f" {label}" + " " * 400
 
 
+@pytest.mark.long
 def test_the_range_of_the_bytes_holds_the_true_sum_in_most_studies():
     """A 95% interval misses in 5% of 60 studies: 3, and by the binomial law hardly ever > 8."""
     environment = Talkative(n_visits=3, history="chat")

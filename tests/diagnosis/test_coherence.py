@@ -56,6 +56,7 @@ def test_a_violator_is_found_out_alone_and_a_rational_decider_is_not(name, place
     assert min(p_values) > 0.01
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["elicitation_consistency", "iterated_expectation"])
 def test_the_truth_in_an_experiment_is_what_many_sessions_of_it_have(name, place) -> None:
     measure = MEASURES[name].in_place(place)

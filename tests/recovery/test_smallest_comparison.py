@@ -50,6 +50,7 @@ def searched(tmp_path_factory):
     return folder, result
 
 
+@pytest.mark.long
 def test_more_rivals_need_more_sessions(searched):
     _, result = searched
     sizes = result["Smallest design by number of models"]
@@ -63,6 +64,7 @@ def test_more_rivals_need_more_sessions(searched):
     assert (both[3] <= both[2]).all()
 
 
+@pytest.mark.long
 def test_a_search_is_read_from_its_folder_as_it_was(searched):
     folder, result = searched
     again = read_result(folder)
@@ -73,6 +75,7 @@ def test_a_search_is_read_from_its_folder_as_it_was(searched):
     assert again.command == result.command
 
 
+@pytest.mark.long
 def test_a_fresh_study_of_the_answer_reaches_the_target(searched):
     _, result = searched
     size = int(result["Smallest design by number of models"]["sessions"][3])
@@ -84,6 +87,7 @@ def test_a_fresh_study_of_the_answer_reaches_the_target(searched):
     assert min(map(float, shares)) >= 0.6 - 0.03 - 3 * 0.035
 
 
+@pytest.mark.long
 def test_limits_of_exceedance_probabilities_keep_their_error(searched):
     """The limit of 20 subjects is held against fresh groups whose evidence is known."""
     rng = np.random.default_rng(5)
