@@ -167,6 +167,7 @@ def test_no_cap_is_passed_and_what_was_asked_is_not_asked_again(command, tmp_pat
     assert set(server.counts.values()) == {1}
 
 
+@pytest.mark.long
 def test_what_a_batch_has_reserved_is_free_for_the_next_one(command, tmp_path):
     with serving() as server:
         free = command(*words_of("openai", server, tmp_path / "free", 2)).result

@@ -372,6 +372,7 @@ def repeaters():
     return simulate(Perseverator, kappa, InstrumentalLearning(24), 5, lapse=0.1)
 
 
+@pytest.mark.long
 def test_a_group_of_repeaters_is_that_of_quadrature(repeaters):
     (kappa,) = Perseverator.parameters
     rows = [rows_of(repeaters, i) for i in range(8)]
@@ -434,6 +435,7 @@ def test_the_group_and_what_moves_it_come_back(group):
     assert pooled < alone
 
 
+@pytest.mark.long
 def test_leaving_a_subject_out_prefers_the_model_that_made_the_data(group):
     *_, trials, _ = group
     data = ModelData.read(RescorlaWagner, trials)

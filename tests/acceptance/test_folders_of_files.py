@@ -53,6 +53,7 @@ def trapped(experiment, make_file, number):
     return f"engine{number}.csv", "\n".join(lines) + end, trials, lost
 
 
+@pytest.mark.long
 def test_folders_of_files_give_every_trial_that_is_in_them(knownminds, tmp_path):
     for experiment, make_file, n_files in FOLDERS:
         folder, outcomes, sums, trials, lost = tmp_path / experiment, Counter(), [], 0, 0

@@ -53,6 +53,7 @@ def heard(tmp_path_factory):
     return Trials.load(folder / "trials.parquet", environment=InstrumentalLearning())
 
 
+@pytest.mark.long
 def test_what_is_heard_is_what_the_agent_does_without_words(heard):
     theta = np.tile(list(TRUTH.values()), (SESSIONS, 1))
     direct = simulate(RescorlaWagnerDual, theta, InstrumentalLearning(), 3, address=(0,))
@@ -65,6 +66,7 @@ def test_what_is_heard_is_what_the_agent_does_without_words(heard):
     )
 
 
+@pytest.mark.long
 def test_its_parameters_come_back(heard):
     one = heard.frame.assign(subject="all")
     trials = Trials.from_frame(one, environment=InstrumentalLearning())

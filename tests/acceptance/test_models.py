@@ -18,6 +18,7 @@ SHAPES = (
     "noisy_or", "cue_combiner", "belief_sampler", "random_utility",
     "random_responder", "random_rater", "random_responder_confidence", "mutation_sampler",
 )  # fmt: skip
+SLOW_SHAPES = ("noisy_or", "random_utility", "mutation_sampler")  # of which a step takes long
 
 # Settings in which a session is short, or a model uses all its parameters.
 SETTINGS = {"diagnosis": {"network": "fever", "n_contexts": 12, "repeats": 2}}
@@ -46,7 +47,10 @@ def agent_of(model, seed=1):
     return model.from_theta(drawn(model, seed=seed)[0], actions=actions)
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.long) if n in SLOW_SHAPES else n for n in SHAPES],
+)
 def test_one_model_of_each_kernel_shape_keeps_the_contract(name):
     check = check_agent(AGENTS[name], environment_of(AGENTS[name]))
     assert check.ok, str(check)

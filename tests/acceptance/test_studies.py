@@ -196,6 +196,7 @@ def files_of(folder):
     return {file: file.stat().st_mtime_ns for file in folder.rglob("*.parquet")}
 
 
+@pytest.mark.long
 def test_a_killed_study_goes_on_and_ends_with_the_very_same_numbers(knownminds, tmp_path):
     """SIGKILL to all its processes at a moment when some of the work is kept and some is not."""
     words = ["power", PLACE, "--effect", "optimism_bias=0.2", "--sessions", "8", "--replicates",

@@ -51,6 +51,7 @@ def test_known_biases_and_temperature_are_read_back_through_tokens(bent):
     assert row["bias_left"] == pytest.approx(0.0, abs=1e-4)
 
 
+@pytest.mark.long
 def test_what_was_kept_gives_the_same_parts_and_stands_beside_another_model(bent, tmp_path):
     bent.save(tmp_path / "bent")
     again = read_revealed(tmp_path / "bent").result()
@@ -64,6 +65,7 @@ def test_what_was_kept_gives_the_same_parts_and_stands_beside_another_model(bent
     assert np.abs(second).max() < 1e-9  # an agent without biases believes the truth
 
 
+@pytest.mark.long
 def test_a_cap_holds_over_all_experiments_of_a_model(tmp_path, knownminds):
     with FaultServer(by_hash) as server:
         words = ("reveal", "choice", "--llm", "openai:m", "--base-url", server.address["openai"])

@@ -102,6 +102,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("controls") / "run"
 
 
+@pytest.mark.long
 def test_a_run_with_controls_is_judged_by_score_and_fit(folder, knownminds):
     code, said, errors = knownminds(*RUN, "--controls", "--out", str(folder))
     assert code == 0, errors

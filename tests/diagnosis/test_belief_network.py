@@ -148,6 +148,7 @@ def bif(tmp_path, text=BIF):
     return path
 
 
+@pytest.mark.long
 def test_a_bif_file_is_read(tmp_path):
     pytest.importorskip("pgmpy")
     network = read_bif(bif(tmp_path))

@@ -181,6 +181,7 @@ def test_where_all_bands_are_alike_few_studies_name_one():
     assert named / 200 < 0.05 + 3 * 0.0154
 
 
+@pytest.mark.long
 def test_the_law_of_a_group_comes_back_by_its_marginal_likelihood():
     """Biases are within 4 standard errors, of spreads on the scale on which these are drawn."""
     result = recover("risky_choice", "prospect_theory", method="marginal", population="group",

@@ -95,9 +95,8 @@ def test_a_probability_that_depends_on_nothing_counts_in_the_likelihood(plant):
     assert check_agent(AGENTS["always_lapses"], make("instrumental_learning")).ok
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param("always_lapses", marks=pytest.mark.long), "duplicated"]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["always_lapses", "duplicated"])
 def test_null_directions_are_found(knownminds, plant, name):
     words = verdicts_of(knownminds, plant(name), *SMALL)
     assert words["contract"] == "kept"
