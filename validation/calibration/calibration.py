@@ -70,9 +70,10 @@ NOTES = (
     "uniform: as a share of their range they have a mean of 0.5, and a spread (their variance over "
     "that of a posterior of the right width) of 1. A mean below 0.5: draws lie above the truth, "
     "biased high. A spread above 1: the posterior is too narrow, over-confident. Monte-Carlo "
-    "standard errors in parentheses. The p-value of gamma, the smallest tail probability of the "
-    f"ranks' ECDF, decides at a level of {LEVEL} shared among the quantities (Säilynoja, Bürkner "
-    "and Vehtari 2022).",
+    f"standard errors in parentheses. p decides at a level of {LEVEL} shared among the quantities. "
+    "It is twice the smaller p-value of two tests: of gamma, the smallest tail probability of the "
+    "ranks' ECDF (Säilynoja, Bürkner and Vehtari 2022), and of the sum of the ranks' squared "
+    "normal scores, which sees a wrong width earlier (Cook, Gelman and Rubin 2006).",
     f"Failed replicates have no ranks. Where more than {MOST_FAILURES} failed or did not converge, "
     "the others do not speak for all.",
     f"What is noticed with a chance of {NOTICED}, by the ranks of one quantity alone: a posterior "
@@ -342,7 +343,7 @@ def say(rows: Rows) -> Result:
 
 
 def _rank_table(judged: Mapping[str, Uniformity]) -> pd.DataFrame:
-    columns = ["n", "mean", "spread", "gamma", "p", "verdict"]
+    columns = ["n", "mean", "spread", "p_ecdf", "p_squares", "p", "verdict"]
     rows = [{**vars(one), "verdict": one.verdict.word} for one in judged.values()]
     return pd.DataFrame(rows, index=pd.Index(list(judged), name="quantity"), columns=columns)
 

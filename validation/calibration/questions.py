@@ -21,16 +21,16 @@ class Calibrate(ExperimentQuestion["Result"]):
     Each replicate draws parameters from the model's priors (for groups from the hyperpriors),
     simulates, samples the posterior and ranks the truth among 99 of its draws, for every parameter
     and for the log-likelihood, which sees errors that parameters alone do not (Talts et al. 2018;
-    Modrák et al. 2023). Right posteriors give uniform ranks. These are judged by a 95% band
-    (Säilynoja, Bürkner and Vehtari 2022) that is simultaneous over the ranks and over the
-    quantities.
+    Modrák et al. 2023). Right posteriors give uniform ranks. These are judged at a level of 5%
+    over all quantities by two tests: a band that is simultaneous over the ranks (Säilynoja, Bürkner
+    and Vehtari 2022) and the sum of their squared normal scores, which sees a wrong width earlier.
 
     Parameters
     ----------
     model
         Whose posteriors; the experiment's usual model if not given.
     replicates
-        Posteriors; fewer than some 25 to 45 are not judged. Fewer do not notice, with a chance of
+        Posteriors; fewer than some 12 to 20 are not judged. Fewer do not notice, with a chance of
         80%, a posterior that is half as wide as it should be.
     subjects
         Subjects of a group (hierarchical); 20 if not given. Single posteriors have one.

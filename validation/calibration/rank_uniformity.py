@@ -2,8 +2,10 @@
 
 If truths are drawn from the prior and data from the model, the rank of the truth among L
 independent draws of the exact posterior is uniform on 0..L (Cook, Gelman and Rubin 2006; Talts et
-al. 2018). One test decides, that of the gamma statistic at the level the caller sets; the shape of
-the ranks then chooses the words of `verdicts.judge_ranks`, from the mean and the spread of
+al. 2018). Two tests decide, each at half the level that the caller sets: that of the gamma
+statistic, which sees any shape, and that of the normal scores' squares, which sees a wrong width
+earlier (200 ranks notice a posterior 15% too narrow in .79 of studies, by gamma alone in .40). The
+shape of the ranks then chooses the words of `verdicts.judge_ranks`, from the mean and the spread of
 u = (rank + 1/2) / (L + 1) and their standard errors over replicates. The spread is the variance of
 u over the variance it would have if the posterior were of the right width and shifted so far that u
 has the observed mean; without a shift this is the variance relative to uniform.
@@ -11,7 +13,7 @@ has the observed mean; without a shift this is the variance relative to uniform.
 What a number of replicates can show is computed, not simulated: if the truth lies at
 posterior mean + true sd (a + Z) and the posterior is w times as wide as it should be, each draw is
 below it with chance Phi((a + Z) / w), which gives the law of the rank, and `chance_noticed` is the
-exact probability that the ECDF of so many such ranks leaves the band. Fewer replicates than
+exact chance that the test which is better for such ranks rejects. Fewer replicates than
 `least_replicates`, which notice w = 0.5 with a chance of 80%, are not judged.
 """
 
@@ -39,6 +41,7 @@ LEAST_POINTS = 10
 # Widths and shifts among which the noticeable ones are searched; beyond, there is none.
 NARROWEST, WIDEST, FURTHEST_SHIFT = 0.01, 100.0, 10.0
 MOST_REPLICATES = 4096
+_STEPS = 64  # of a normal score's square from 0 to 1; counted in steps its sums are integers
 
 
 def rank_of(truth: ArrayLike, draws: ArrayLike, n_ranks: int, rng: np.random.Generator) -> Counts:
@@ -208,6 +211,8 @@ def chance_noticed(
 ) -> float:
     """Return the chance that `judge` rejects n ranks of posteriors that are wrong in a known way.
 
+    It is the larger one of its two tests; both together reject a little more often.
+
     Parameters
     ----------
     n, n_ranks, level
@@ -224,10 +229,12 @@ def chance_noticed(
     """
     if not width > 0:
         raise ValueError(f"A posterior's relative width is above 0; got {width}.")
-    band = simultaneous_band(n, n_ranks, 1 - level)
+    band = simultaneous_band(n, n_ranks, 1 - level / 2)
     law = _rank_law(n_ranks, shift, width)
     shares = law.reshape(len(band.points) - 1, -1).sum(axis=1)
-    return _chance_outside(n, band.least, band.most, shares)
+    rejects = _two_sided(_law_of_sums(n, n_ranks)) <= level / 2
+    by_squares = float(_law_of_sums(n, n_ranks, law)[rejects].sum())
+    return max(by_squares, _chance_outside(n, band.least, band.most, shares))
 
 
 @lru_cache(maxsize=4)
@@ -320,6 +327,59 @@ def gamma_statistic(ranks: ArrayLike, n_ranks: int) -> tuple[float, float]:
     return gamma, _chance_outside(n, *_bounds(tails > gamma))
 
 
+def squares_test(ranks: ArrayLike, n_ranks: int) -> float:
+    """Return the exact two-sided p-value of the sum of the ranks' squared normal scores.
+
+    A rank's normal score is the standard normal quantile of (rank + 1/2) / (L + 1). The sum of the
+    squares is near chi-square with a degree of freedom a rank (Cook, Gelman and Rubin 2006). Here
+    squares are rounded to 1/64, and the law of their sum under uniformity is computed from that.
+
+    Parameters
+    ----------
+    ranks
+        Integers in 0..L, at least one, [N].
+    n_ranks
+        L.
+
+    Raises
+    ------
+    ValueError
+        If there are no ranks, or they are outside 0..L.
+    """
+    observed = _checked(ranks, n_ranks)
+    if len(observed) == 0:
+        raise ValueError("A test of uniformity needs at least one rank; got none.")
+    total = int(_squares(n_ranks)[observed].sum())
+    return float(_two_sided(_law_of_sums(len(observed), n_ranks))[total])
+
+
+def _squares(n_ranks: int) -> Counts:
+    """Square of the normal score of each rank, in steps, [L + 1]."""
+    scores = ndtri((np.arange(n_ranks + 1) + 0.5) / (n_ranks + 1))
+    return np.rint(_STEPS * scores**2).astype(np.int64)
+
+
+@lru_cache(maxsize=16)
+def _uniform_law_of_sums(n: int, n_ranks: int) -> Array:
+    return _law_of_sums(n, n_ranks, np.full(n_ranks + 1, 1 / (n_ranks + 1)))
+
+
+def _law_of_sums(n: int, n_ranks: int, law: Array | None = None) -> Array:
+    """Chances of the sums 0, 1, ... of n ranks' squares; uniform ranks without a law of these."""
+    if law is None:
+        return _uniform_law_of_sums(n, n_ranks)
+    squares = _squares(n_ranks)
+    length = scipy.fft.next_fast_len(n * int(squares.max()) + 1, real=True)
+    transform = scipy.fft.rfft(np.bincount(squares, law), length)
+    return np.asarray(np.maximum(scipy.fft.irfft(transform**n, length), 0.0))
+
+
+def _two_sided(law: Array) -> Array:
+    """Twice the smaller tail probability of each value of a law, at most 1."""
+    tails = np.minimum(np.cumsum(law), np.cumsum(law[::-1])[::-1])
+    return np.asarray(np.minimum(1.0, 2 * tails))
+
+
 @dataclass(frozen=True, eq=False)
 class Uniformity:
     """How uniform the ranks of one quantity are: test, shape, and the verdict.
@@ -333,18 +393,23 @@ class Uniformity:
     mean : of u = (rank + 1/2) / (L + 1); 0.5 if uniform
     spread : variance of u, relative to a posterior of the right width (see the module); 1 if
         uniform, above 1 if the posterior is too narrow
-    gamma, p : smallest pointwise tail probability of the ECDF, and its exact p-value; the ECDF is
-        outside its simultaneous band of mass 1 - level if p is at most the level
+    p : of both tests, twice the smaller one
+    gamma : smallest pointwise tail probability of the ECDF
+    p_ecdf : its exact p-value; the ECDF is outside its simultaneous band if this is at most half
+        the level
+    p_squares : exact p-value of the sum of squared normal scores
     ecdf : points `z` from 0 to 1, the `difference` of the share of ranks below z (L + 1) and z, and
-        the bounds of that difference, `lower` and `upper`, in the band
+        the bounds of that difference, `lower` and `upper`, in the band of mass 1 - level / 2
     """
 
     n: int
     verdict: Verdict
     mean: Score = NOTHING
     spread: Score = NOTHING
-    gamma: float = nan
     p: float = nan
+    gamma: float = nan
+    p_ecdf: float = nan
+    p_squares: float = nan
     ecdf: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False)
 
 
@@ -376,10 +441,12 @@ def judge(
     n, least = len(observed), least_replicates(n_ranks, level)
     if n < least:
         return Uniformity(n, Verdict("not judged", (f"{n} ranks, {least} are needed",)))
-    gamma, p = gamma_statistic(observed, n_ranks)
+    gamma, p_ecdf = gamma_statistic(observed, n_ranks)
+    p_squares = squares_test(observed, n_ranks)
+    p = min(1.0, 2 * min(p_ecdf, p_squares))
     mean, spread = _shape(observed, n_ranks)
     verdict = judge_ranks(p, level, mean, spread, failed=failed)
-    band = simultaneous_band(n, n_ranks, 1 - level)
+    band = simultaneous_band(n, n_ranks, 1 - level / 2)
     z = band.points
     ecdf = {
         "z": z,
@@ -387,7 +454,8 @@ def judge(
         "lower": band.least / n - z,
         "upper": band.most / n - z,
     }
-    return Uniformity(n, verdict, mean, spread, gamma, p, pd.DataFrame(ecdf))
+    ecdf_of = pd.DataFrame(ecdf)
+    return Uniformity(n, verdict, mean, spread, p, gamma, p_ecdf, p_squares, ecdf_of)
 
 
 def _shape(ranks: Counts, n_ranks: int) -> tuple[Score, Score]:

@@ -7,7 +7,7 @@ recoverable             of a parameter: r >= 0.8, 90% intervals cover 0.85 to 0.
                         shares, p(best | simulated) and p(simulated | best), 0.75 or more
 weak                    r >= 0.5; at most 0.87 times as wide; both shares 0.1 above 1 / M
 not identified          less, also where estimates do not vary
-calibrated              p of the gamma statistic above 0.05, shared among the quantities of a study
+calibrated              p of two tests of uniformity above 0.05, shared among a study's quantities
 biased high, low        rejected: the mean rank is too small, too large (by 3 standard errors, the
                         larger deviation by 2 if neither is clear)
 over-, under-confident  rejected: ranks spread too far, too little; no spread is named if the mean
