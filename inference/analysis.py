@@ -170,6 +170,15 @@ class Analysis:
             return t_tests(last - first, mass=mass)
         return t_tests(first, measure.null, mass, measure.bounds)
 
+    def at_look(self, tests: Tests, look: int) -> Tests:
+        """Return tests with intervals that are right after a stop, where the rule promises that."""
+        if self.stop is None or self.stop.nominal is None:
+            return tests
+        bounds = self.measure.bounds if self.comparison == "one" else UNBOUNDED
+        about = tests.mean, tests.standard_error, tests.freedom, tests.of_groups
+        level = np.minimum(self.stop.level(tests, look), self.level)
+        return interval_tests(*about, self.null, 1 - level, bounds)
+
     @property
     def looks(self) -> tuple[int, ...]:
         """The numbers of units after which is looked; none for a fixed number."""
@@ -186,7 +195,7 @@ class Analysis:
         -------
         dict
             A dictionary fit for JSON, with None for numbers that do not exist: units; estimate,
-            low, high and p_value of the measure, with its 95% interval; statistic (the p-value, the
+            low, high and p_value of the measure, with its interval; statistic (the p-value, the
             Bayes factor or the width); bound, its limit (for a Bayes factor the upper one); stop,
             whether to stop here; found, "effect", "no effect" or "" if there is no conclusion.
 
@@ -201,13 +210,13 @@ class Analysis:
                 "A look needs a stopping rule and a measure that sessions have; got "
                 f"{self.measure.name} {'without a rule' if rule is None else ''}. Give both."
             )
-        tests = self.tests([AgentValues.of(self.measure, trials)])
+        tests = self.at_look(self.tests([AgentValues.of(self.measure, trials)]), look)
         statistic, stop, effect, none = rule.judge(tests, look, self.null)
         bounds = {"bayes_factor": rule.evidence, "interval_width": rule.width}
         numbers = {
             "estimate": tests.mean[0], "low": tests.low[0], "high": tests.high[0],
             "p_value": tests.p_value[0], "statistic": statistic[0],
-            "bound": bounds.get(rule.kind, rule.levels[look]),
+            "bound": bounds.get(rule.kind, float(rule.level(tests, look)[0])),
         }  # fmt: skip
         return {
             "units": rule.looks[look],

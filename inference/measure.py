@@ -508,7 +508,7 @@ def interval_tests(
     freedom: Array,
     n: NDArray[np.int64],
     null: float = 0.0,
-    mass: float = 0.95,
+    mass: float | Array = 0.95,
     bounds: tuple[float, float] = UNBOUNDED,
 ) -> Tests:
     """Return intervals and tests of estimates with known standard errors, [R].

@@ -7,6 +7,13 @@ look to look (Armitage, McPherson and Rowe 1969). They are compared with the p-v
 measure's own test, as is usual for t tests (Jennison and Turnbull 2000). A rule by a Bayes factor
 (Rouder et al. 2009) or by the width of an interval promises nothing about false alarms: `power
 --stop` measures them.
+
+An e-process promises alpha however often one looks, also after each unit. It is the likelihood
+ratio of the t statistic under effect sizes from a normal law and under none, and rejects from 1 /
+alpha on (Ville 1939; Wang and Ramdas 2025). That is a level of the p-value that falls as units
+come. Where a rule promises something, its intervals have the mass 1 - level of their look, at least
+.95, and hold the truth at all looks together in 1 - alpha (Robbins 1970; Jennison and Turnbull
+1989).
 """
 
 from __future__ import annotations
@@ -30,15 +37,17 @@ from knownminds.agents.parameters import Array
 from knownminds.environments import unknown
 from knownminds.inference.measure import Tests
 
-Kind = Literal["alpha_spending", "bayes_factor", "interval_width"]
+Kind = Literal["alpha_spending", "e_process", "bayes_factor", "interval_width"]
 Spending = Literal["obrien_fleming", "pocock"]
 KINDS: tuple[str, ...] = get_args(Kind)
 SPENDINGS: tuple[str, ...] = get_args(Spending)
 LEAST_UNITS = 2  # least number of units at a look
+MANY = 8  # looks at equal distances that are said in short
 
 Flags = NDArray[np.bool_]
 _OF_KIND = {
     "alpha_spending": ("alpha", "spending"),
+    "e_process": ("alpha", "scale"),
     "bayes_factor": ("evidence", "scale"),
     "interval_width": ("alpha", "width"),
 }
@@ -55,9 +64,10 @@ class StoppingRule:
     Parameters
     ----------
     kind
-        "alpha_spending", "bayes_factor" or "interval_width".
+        "alpha_spending", "e_process", "bayes_factor" or "interval_width".
     looks
-        Numbers of units at which the rule looks, rising; the last look ends in any case.
+        Numbers of units at which the rule looks, rising; the last look ends in any case. In a file
+        also { first = 5, last = 60 }, with `every` for looks that are further apart.
     measure
         The measure whose null value is tested; "" if it is named elsewhere.
     alpha
@@ -68,7 +78,8 @@ class StoppingRule:
     evidence
         Bayes factor for a stop: an effect is found from it on, no effect from 1 over it downwards.
     scale
-        Scale of the Cauchy prior of the effect size under the alternative.
+        Scale of the effect size under the alternative, in standard deviations of a unit: that of
+        a Cauchy law for a Bayes factor, the standard deviation of a normal one for an e-process.
     width
         Largest width of the 95% interval for a stop.
     """
@@ -132,7 +143,7 @@ class StoppingRule:
             value = given.get(name, 1.0)
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise ValueError(f"{name} is a number; got {value!r}.")
-        looks = given["looks"]
+        looks = _looks(given["looks"])
         if isinstance(looks, str) or not isinstance(looks, Sequence):
             raise ValueError(f"looks are whole numbers of units in rising order; got {looks!r}.")
         return cls(**given | {"looks": tuple(looks)})
@@ -161,14 +172,24 @@ class StoppingRule:
     @property
     def nominal(self) -> float | None:
         """The probability of a false alarm that the rule promises; None if it promises none."""
-        return self.alpha if self.kind == "alpha_spending" else None
+        return self.alpha if self.kind in ("alpha_spending", "e_process") else None
 
     @cached_property
     def levels(self) -> tuple[float, ...]:
-        """Level of the two-sided p-value at each look."""
+        """Level of the two-sided p-value at each look; of an e-process, that of one group."""
         if self.kind == "alpha_spending":
             return spent_levels(self.looks, self.alpha, self.spending)
+        if self.kind == "e_process":
+            n = np.array(self.looks, dtype=float)
+            return tuple(e_process_levels(n, n - 1, self.alpha, self.scale).tolist())
         return (self.alpha,) * len(self.looks)
+
+    def level(self, tests: Tests, look: int) -> Array:
+        """Return the level of the p-value of each of R samples at a look, [R]."""
+        if self.kind == "e_process":
+            n = 1.0 / (1.0 / tests.of_groups).sum(axis=0)
+            return e_process_levels(n, tests.freedom, self.alpha, self.scale)
+        return np.full(len(tests.mean), self.levels[look])
 
     def judge(self, tests: Tests, look: int, null: float) -> tuple[Array, Flags, Flags, Flags]:
         """Return statistic [R], whether to stop, and what is found: an effect, or no effect.
@@ -183,7 +204,7 @@ class StoppingRule:
             The measure's null value.
         """
         last = look == len(self.looks) - 1
-        level = self.levels[look]
+        level = self.level(tests, look)
         if self.kind == "bayes_factor":
             with np.errstate(invalid="ignore", divide="ignore"):
                 t = (tests.mean - null) / tests.standard_error
@@ -209,10 +230,52 @@ class StoppingRule:
         """Return the rule in a line."""
         about = {
             "alpha_spending": f"alpha {self.alpha:g} spent as {self.spending.replace('_', '-')}",
+            "e_process": f"e-process from {1 / self.alpha:g} on, effects of {self.scale:.2g} sd",
             "bayes_factor": f"Bayes factor from {self.evidence:g} on or up to 1/{self.evidence:g}",
             "interval_width": f"95% interval at most {self.width:g} wide",
         }[self.kind]
-        return f"{about}, looks at {', '.join(map(str, self.looks))}"
+        looks = self.looks
+        if len(looks) > MANY and len({b - a for a, b in pairwise(looks)}) == 1:
+            every = looks[1] - looks[0]
+            return f"{about}, looks at {looks[0]}, {looks[1]}, ..., {looks[-1]} (every {every})"
+        return f"{about}, looks at {', '.join(map(str, looks))}"
+
+
+def _looks(given: Any) -> Any:
+    """Return the looks that a table stands for; anything else as it is."""
+    if not isinstance(given, Mapping):
+        return given
+    told = {"every": 1, **given}
+    whole = all(isinstance(n, int) and not isinstance(n, bool) for n in told.values())
+    if told.keys() != {"first", "last", "every"} or not whole or told["every"] < 1:
+        raise ValueError(
+            f"looks as a table are whole numbers {{ first, last, every }}; got {dict(given)}."
+        )
+    return [*range(told["first"], told["last"], told["every"]), told["last"]]
+
+
+def e_process_levels(n: Array, freedom: Array, alpha: float, scale: float) -> Array:
+    """Return the level of the two-sided p-value from which on an e-process rejects.
+
+    With a = 1 / (1 + n scale^2) and f degrees of freedom the process is
+    sqrt(a) ((1 + t^2 / f) / (1 + a t^2 / f))^((f + 1) / 2), and it rejects from 1 / alpha on. The
+    level is the chance of such a |t| or a larger one; 0 where no t is large enough.
+
+    Parameters
+    ----------
+    n
+        Units; of two groups n_a n_b / (n_a + n_b).
+    freedom
+        Of the t statistic, as many.
+    alpha, scale
+        Of the rule.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        a = 1.0 / (1.0 + n * scale**2)
+        ratio = np.exp(-2.0 * np.log(alpha * np.sqrt(a)) / (freedom + 1.0))
+        t = np.sqrt(freedom * (ratio - 1.0) / (1.0 - a * ratio))
+    enough = a * ratio < 1.0
+    return np.asarray(np.where(enough, 2.0 * scipy.stats.t.sf(t, freedom), 0.0))
 
 
 @lru_cache(maxsize=64)

@@ -20,7 +20,8 @@ def numbers_of(estimate):
 
 
 def test_score_fit_and_a_stopping_rule_tell_the_same_of_a_run(tmp_path):
-    rule = StoppingRule("alpha_spending", (3, 6), "optimism_bias")
+    # The interval of a look has the mass 1 - level of that look, so a rule is named that has .05.
+    rule = StoppingRule("interval_width", (3, 6), "optimism_bias", width=1e-9)
     analysis = Analysis.of(MEASURE, 1, stop=rule)
     llm = "synthetic:rescorla_wagner_dual"
     played = run(PLACE, llm, sessions=6, seed=2, out=tmp_path, stop=analysis)

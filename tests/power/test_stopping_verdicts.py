@@ -24,6 +24,7 @@ class Pushed(Shift):
     [  # of 1,000 data sets the share of an exact rule has an error of .007; limits .025 and .075
         (Shift(), SPENT, "size holds", "confirmed"),
         (Pushed(name="pushed"), SPENT, "too many false alarms", "not confirmed"),
+        (Shift(), StoppingRule("e_process", tuple(range(5, 41, 5))), "size holds", "confirmed"),
         # A promise of .2, kept: at 5% it would be far too many.
         (Shift(), StoppingRule("alpha_spending", (20, 40), alpha=0.2), "size holds", "confirmed"),
         (Shift(), StoppingRule("bayes_factor", (20, 40)), "not judged", "confirmed"),

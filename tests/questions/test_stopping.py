@@ -4,11 +4,15 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.special import ndtri
-from scipy.stats import cauchy, nct, ttest_1samp
+from scipy.stats import cauchy, nct, norm, ttest_1samp
 from scipy.stats import t as student
 
 from knownminds.inference import MEASURES, Analysis, StoppingRule
-from knownminds.inference.questions.stopping import bayes_factor, spent_levels
+from knownminds.inference.questions.stopping import (
+    bayes_factor,
+    e_process_levels,
+    spent_levels,
+)
 from knownminds.validation.power.sequential import stopped
 
 BIAS = MEASURES["optimism_bias"]
@@ -55,9 +59,13 @@ def test_bayes_factors_are_those_that_the_r_package_prints(t, of_groups, publish
     assert bayes_factor(t, of_groups) == pytest.approx(published, abs=5e-4)
 
 
-def paired_tests(first, second):
-    analysis = Analysis(BIAS, "each", "subject", "paired")
-    return lambda units: analysis.tests([first[:, :units], second[:, :units]])
+def looked_at(rule, first, second, effect):
+    analysis = Analysis(BIAS, "each", "subject", "paired", stop=rule)
+
+    def tests_of(units):
+        return analysis.tests([first[:, :units], second[:, :units]])
+
+    return stopped(analysis, tests_of, np.full(len(second), effect))
 
 
 def samples(n, most, effect, seed):
@@ -68,7 +76,7 @@ def test_what_stops_is_what_a_plain_loop_over_looks_stops():
     """Values well within the measure's bounds, where its test is nearly Student's."""
     rule = StoppingRule("alpha_spending", (10, 20, 30), spending="pocock")
     drawn = samples(60, 30, 0.1, 1)
-    rows = stopped(rule, paired_tests(np.zeros_like(drawn), drawn), 0.0, np.full(60, 0.1))
+    rows = looked_at(rule, np.zeros_like(drawn), drawn, 0.1)
     for row, values in zip(rows.itertuples(), drawn, strict=True):
         for look, units in enumerate(rule.looks):
             p = ttest_1samp(values[:units], 0.0).pvalue
@@ -85,9 +93,8 @@ def test_false_alarms_are_as_many_as_promised_and_without_spending_more(spending
     n = 6000  # an error of .0028 at .05; four looks at 5% each would give about .13
     looks = (15, 30, 45, 60)
     drawn = samples(n, 60, 0.0, 2)
-    pair = [np.zeros_like(drawn), drawn]
     rule = StoppingRule("alpha_spending", looks, spending=spending)
-    rows = stopped(rule, paired_tests(*pair), 0.0, np.zeros(n))
+    rows = looked_at(rule, np.zeros_like(drawn), drawn, 0.0)
     # t tests at a normal test's levels: with 15 values and more the difference is below .004
     assert abs((rows["found"] == 1).mean() - 0.05) < 3 * 0.0028 + 0.004
     naive = np.zeros(n, dtype=bool)
@@ -96,9 +103,47 @@ def test_false_alarms_are_as_many_as_promised_and_without_spending_more(spending
     assert naive.mean() > 0.10
 
 
+EVERY = tuple(range(5, 61))
+PROMISING = {
+    "e_process": StoppingRule("e_process", EVERY),
+    "obrien_fleming": StoppingRule("alpha_spending", (15, 30, 45, 60)),
+    "pocock": StoppingRule("alpha_spending", (15, 30, 45, 60), spending="pocock"),
+}
+
+
+@pytest.mark.parametrize("name", PROMISING)
+@pytest.mark.parametrize("effect", [0.0, 0.1])
+def test_intervals_at_the_stop_hold_the_truth_as_often_as_promised(name, effect):
+    n, rule = 2000, PROMISING[name]
+    drawn = samples(n, 60, effect, 3)
+    rows = looked_at(rule, np.zeros_like(drawn), drawn, effect)
+    held = ((rows["low"] <= effect) & (effect <= rows["high"])).mean()
+    # 4 binomial errors of .95 among 2,000, and .004 of a t test at a normal test's levels
+    assert held >= 0.95 - 4 * np.sqrt(0.05 * 0.95 / n) - 0.004
+    if effect == 0:
+        assert (rows["found"] == 1).mean() == pytest.approx(1 - held)
+    elif name == "e_process":  # half a standard deviation, which a test at the end finds in .97
+        assert (rows["found"] == 1).mean() > 0.75
+        assert rows["units"].mean() < 45
+
+
+@pytest.mark.parametrize(("n", "freedom"), [(10.0, 9.0), (60.0, 59.0), (15.0, 58.0)])
+def test_the_level_of_an_e_process_is_where_its_likelihood_ratio_is_one_over_alpha(n, freedom):
+    (level,) = e_process_levels(np.array([n]), np.array([freedom]), 0.05, 0.5)
+    t = student.isf(level / 2, freedom)
+
+    def weighed(size):
+        return nct.pdf(t, freedom, size * np.sqrt(n)) * norm.pdf(size, scale=0.5)
+
+    ratio = sum(quad(weighed, a, b, limit=200)[0] for a, b in ((-3, 0), (0, 3)))
+    assert ratio / student.pdf(t, freedom) == pytest.approx(20, rel=1e-3)
+
+
 @pytest.mark.parametrize(
     ("told", "rule"),
     [
+        ({"kind": "e_process", "looks": {"first": 5}}, "as a table"),
+        ({"kind": "e_process", "looks": [5, 6], "spending": "pocock"}, "goes by alpha, scale"),
         ({"kind": "pocock", "looks": [2]}, "kind of stopping rule"),
         ({"looks": [2, 4]}, "says its kind"),
         ({"kind": "bayes_factor", "looks": [4, 2]}, "rising order"),

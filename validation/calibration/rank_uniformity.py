@@ -356,7 +356,7 @@ def squares_test(ranks: ArrayLike, n_ranks: int) -> float:
 def _squares(n_ranks: int) -> Counts:
     """Square of the normal score of each rank, in steps, [L + 1]."""
     scores = ndtri((np.arange(n_ranks + 1) + 0.5) / (n_ranks + 1))
-    return np.rint(_STEPS * scores**2).astype(np.int64)
+    return np.asarray(np.rint(_STEPS * scores**2), dtype=np.int64)
 
 
 @lru_cache(maxsize=16)

@@ -344,7 +344,9 @@ def judge_region(width: Score, *, n: int, unit: str = "subject", size: float = 1
     return judge(RECOVERY, [Held.around(limits, width, text)], n, unit=unit, size=size)
 
 
-def judge_size(rejected: float, n: int, *, failed: float = 0.0, level: float = 0.05) -> Verdict:
+def judge_size(
+    rejected: float, n: int, *, failed: float = 0.0, level: float = 0.05, at_most: bool = False
+) -> Verdict:
     """Judge how often a test rejects a true null hypothesis.
 
     Parameters
@@ -355,12 +357,14 @@ def judge_size(rejected: float, n: int, *, failed: float = 0.0, level: float = 0
         Share of the data sets without an estimate.
     level
         The share that is promised; limits are half of it and one and a half times it.
+    at_most
+        The promise is that share or less.
     """
     if n < LEAST_FOR_SIZE:
         return too_few(n, LEAST_FOR_SIZE, "data sets")
     ends = scipy.stats.binomtest(round(rejected * n), n).proportion_ci(method="wilson")
-    limits = (LEAST_SIZE * level / 0.05, MOST_SIZE * level / 0.05)
-    text = reason("rejects", rejected, nan, *limits)
+    limits = (-1.0 if at_most else LEAST_SIZE * level / 0.05, MOST_SIZE * level / 0.05)
+    text = reason("rejects", rejected, nan, *limits[at_most:])
     if failed > MOST_FAILURES:
         return not_judged(text, reason("no estimate", failed, nan, MOST_FAILURES))
     held = Held(limits, rejected, float(ends.low), float(ends.high), text)
