@@ -38,6 +38,7 @@ from knownminds.validation.engine.result import Drawing, Result
 from knownminds.validation.engine.study import versions
 from knownminds.validation.engine.verdicts import Verdict
 
+from .audited import known_of
 from .controls import controls_of_data
 from .feature_regression import regress_on_features, with_features
 from .questions import AskScore
@@ -105,6 +106,9 @@ NOTES = (
     "Those of bounded quantities stay within the bounds.",
     "Trials without a readable answer are left out and counted; nothing replaces them. Of "
     "fits that are flat the trials say next to nothing about a parameter, and the prior speaks.",
+    "audit: what the test of a measure does at this size to players whose truth is known: in which "
+    "share it rejects where there is no effect, how often its interval holds the truth, and how "
+    "often it finds an effect (`python docs/conclusions.py`).",
 )
 ABOUT_FEATURES = (
     "Regressions: value = b_0 + b x features + an intercept per base model + rest, by restricted "
@@ -158,6 +162,7 @@ def compute(question: AskScore) -> Result:
             "shows which experiment has which. Fit a model to the trials (`knownminds fit`)."
         )
     table = pd.DataFrame(rows)
+    table["audit"] = _audited(table, dict((place.name, place) for place, _ in parts))
     more = _on_scale(question, table, [environment for environment, _ in parts])
     regressions = _regressions(question, more.rows if len(more.rows) else table)
     figures = {}
@@ -232,7 +237,7 @@ def _analyses(
 
 def _shown(table: pd.DataFrame) -> pd.DataFrame:
     """Leave out columns in which nothing stands."""
-    empty = [name for name in ("fits", "note")
+    empty = [name for name in ("fits", "note", "audit")
              if name in table and not table[name].astype(bool).any()]  # fmt: skip
     return table.drop(columns=empty).reset_index(drop=True)
 
@@ -246,6 +251,16 @@ def _without_value(table: pd.DataFrame) -> dict[str, Verdict]:
             reasons = [f"{measure}: {left or status}" for measure, left, status in rows]
             verdicts[str(name)] = Verdict("has no value", tuple(reasons))
     return verdicts
+
+
+def _audited(table: pd.DataFrame, places: Mapping[str, Environment]) -> list[str]:
+    """Say of each test what the standing audit knows of it at this size."""
+    return [
+        known_of(row["measure"], places[row["experiment"]], row["unit"], row["n"])
+        if np.isfinite(row["p_value"]) and row["measure"] in MEASURES
+        else ""
+        for row in table.to_dict("records")
+    ]
 
 
 def _meanings(table: pd.DataFrame) -> list[str]:

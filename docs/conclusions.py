@@ -1,0 +1,216 @@
+"""The standing audit: what tests, intervals and verdicts do to players whose truth is known.
+
+    python docs/conclusions.py                # all rows that are missing: hours, a row at a time
+    python docs/conclusions.py optimism_bias --replicates 40 --out FILE.csv
+    python docs/conclusions.py --check        # exit code 1 if a row fails that is not declared
+
+Each task has one conclusion at one size: a measure of one agent with so many sessions or of so many
+participants, a stopping rule, a verdict of `calibrate`. Its rows are players without the effect and
+with it. They go to a CSV with date, version and command, from which `score` says beside a p-value
+how often its test errs. Rows that are there are kept; `--again` computes them anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed
+
+import knownminds
+from knownminds.environments import make
+from knownminds.inference import MEASURES, Analysis, StoppingRule
+from knownminds.validation.calibration.rank_uniformity import judge
+from knownminds.validation.data.audited import STORED
+from knownminds.validation.engine.arguments import set_to
+from knownminds.validation.engine.result import flat
+from knownminds.validation.engine.scores import mean, share
+from knownminds.validation.power.audit import usual_effects
+from knownminds.validation.power.sequential import stopped
+
+SESSIONS = (5, 10, 20, 40)  # of one agent
+PARTICIPANTS = (10, 30, 100)  # with a session each
+LOOKS = (30, 60)  # the last look of a stopping rule
+REPLICATES = 400
+MOST_ALARMS, LEAST_COVERAGE, ERRORS = 0.07, 0.90, 3.0  # what fails, beyond so many errors
+WIDTHS = (1.0, 0.85, 0.7)  # of a posterior, relative to the right one
+RANKS = 99
+KEY = ["conclusion", "unit", "units"]
+# What can go wrong with the numbers of one task; the others go on.
+FAILURES = (ArithmeticError, ValueError, RuntimeError)
+
+Task = tuple[str, str, int]  # conclusion, unit and units, as in KEY
+
+
+def tasks(names: Sequence[str]) -> Iterator[Task]:
+    """Go through all tasks, or through those of some conclusions, the small sizes first."""
+    every = [
+        *((name, unit, n) for unit, sizes in (("session", SESSIONS), ("subject", PARTICIPANTS))
+          for n in sizes for name in MEASURES),
+        *((f"stopping rule: {kind}", "subject", n) for n in LOOKS for kind in RULES),
+        *(("calibrate", "replicate", n) for n in (100, 200)),
+    ]  # fmt: skip
+    return (task for task in every if not names or task[0] in names)
+
+
+def computed(task: Task, replicates: int, seed: int) -> pd.DataFrame:
+    """Return the rows of a task; one row with the reason if there are none."""
+    began = perf_counter()
+    conclusion, unit, units = task
+    work = _of_ranks if unit == "replicate" else _of_rule if ":" in conclusion else _of_measure
+    try:
+        rows = work(conclusion, unit, units, replicates, seed)
+    except FAILURES as error:
+        rows = pd.DataFrame({"players": ["none"], "reason": [" ".join(str(error).split())]})
+    for name, value in zip(reversed(KEY), reversed(task), strict=True):
+        rows.insert(0, name, value)
+    date = datetime.datetime.now(datetime.UTC).date().isoformat()
+    command = f"python docs/conclusions.py '{conclusion}' --replicates {replicates} --seed {seed}"
+    seconds = round(perf_counter() - began, 1)
+    return flat(rows).assign(
+        data_sets=replicates, seconds=seconds, command=command, date=date,
+        version=knownminds.__version__,
+    )  # fmt: skip
+
+
+def _of_measure(name: str, unit: str, units: int, replicates: int, seed: int) -> pd.DataFrame:
+    """Audit a measure in its usual experiment: of participants, or of one agent's sessions."""
+    asked: dict[str, Any] = {"replicates": replicates, "seed": seed, "workers": 1}
+    if unit == "subject":
+        study = knownminds.audit(name, subjects=units, **asked)
+        tables, failed = [study["Operating characteristics"].reset_index()], study.failed
+    else:
+        measure = MEASURES[name]
+        place = set_to(make(measure.environments[0]), measure.settings)
+        sizes = [size for size in (measure.null, *usual_effects(measure)) if np.isfinite(size)]
+        studies = [
+            knownminds.power(place, {name: size}, subjects=[1], sessions=[units], **asked)
+            for size in sizes
+        ]
+        tables = [study["Designs"].reset_index() for study in studies]
+        failed = sum(study.failed for study in studies)
+    table = pd.concat(tables, ignore_index=True)
+    null = MEASURES[name].null
+    table["effect"] = table["effect"].astype(float).fillna(null)
+    share_of = "rejected" if "rejected" in table else "power"
+    rows = table[["effect", "trials", "bias"]].assign(
+        players=np.where(table["effect"] == null, "without", "with"), failed=failed,
+        rejected=table[share_of], coverage=table["95% covers"],
+    )  # fmt: skip
+    return rows.assign(kind=table["subjects"]) if unit == "subject" else rows
+
+
+RULES: dict[str, dict[str, Any]] = {
+    "e_process": {},
+    "obrien_fleming": {"kind": "alpha_spending", "spending": "obrien_fleming"},
+    "pocock": {"kind": "alpha_spending", "spending": "pocock"},
+}
+
+
+def _of_rule(name: str, unit: str, units: int, replicates: int, seed: int) -> pd.DataFrame:
+    """Look at normal values, an e-process after each from the fifth on, the others four times."""
+    kind = name.partition(": ")[2]
+    quarters = tuple(round(units * k / 4) for k in (1, 2, 3, 4))
+    looks = tuple(range(5, units + 1)) if kind == "e_process" else quarters
+    rule = StoppingRule(**{"kind": "e_process", "looks": looks, **RULES[kind]})
+    analysis = Analysis(MEASURES["optimism_bias"], "each", unit, "paired", stop=rule)
+    rows = []
+    for size in (0.0, 0.5, 0.8):  # in standard deviations of a unit
+        rng = np.random.default_rng((seed, units))
+        # Scaled, for the bounds of the measure; a paired difference has none of these.
+        values = size + rng.standard_normal((10 * replicates, units))
+        still = np.zeros_like(values)
+
+        def tests_of(n: int, values: Any = values, still: Any = still) -> Any:
+            return analysis.tests([still[:, :n], values[:, :n]])
+
+        frame = stopped(analysis, tests_of, np.full(len(values), size))
+        held = (frame["low"] <= size) & (size <= frame["high"])
+        rows.append(
+            {
+                "players": "with" if size else "without", "effect": size,
+                "rejected": share(int((frame["found"] == 1).sum()), len(frame)),
+                "bias": mean(frame["estimate"] - size),
+                "coverage": share(int(held.sum()), len(held)),
+                "average_units": mean(frame["units"]),
+            }
+        )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _of_ranks(_: str, unit: str, units: int, replicates: int, seed: int) -> pd.DataFrame:
+    """Judge ranks of normal posteriors of the right width, too narrow and too wide."""
+    rows = []
+    for width in (*WIDTHS, *(1 / one for one in WIDTHS[1:])):
+        rng = np.random.default_rng((seed, units))
+        found = 0
+        for _ in range(replicates):
+            draws = width * rng.standard_normal((RANKS, units))
+            ranks = (draws < rng.standard_normal(units)).sum(axis=0)
+            found += judge(ranks, RANKS).verdict.word not in ("calibrated", "not judged")
+        rows.append(
+            {
+                "players": "without" if width == 1 else "with", "effect": width,
+                "rejected": share(found, replicates),
+            }
+        )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def failing(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows that err more often than a page may say without a declaration."""
+    alarms = table["rejected"] - ERRORS * table["rejected_error"] > MOST_ALARMS
+    short = table["coverage"] + ERRORS * table["coverage_error"] < LEAST_COVERAGE
+    wrong = (table["players"].eq("without") & alarms) | short
+    return table[wrong & ~table["conclusion"].isin(list(DECLARED))]
+
+
+# Conclusions that err more often, each with the sentence that the page of it has.
+DECLARED: dict[str, str] = {}
+
+
+def main() -> int:
+    """Compute what is missing, write it row by row, and say what fails."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("names", nargs="*", help="conclusions; all if none")
+    parser.add_argument("--replicates", type=int, default=REPLICATES)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=-1)
+    parser.add_argument("--minutes", type=float, default=240.0, help="after which none is begun")
+    parser.add_argument("--again", action="store_true", help="compute rows that are there as well")
+    parser.add_argument("--check", action="store_true", help="compute nothing")
+    parser.add_argument("--out", type=Path, default=STORED, help="the CSV file")
+    given = parser.parse_args()
+    table = pd.read_csv(given.out) if given.out.is_file() else pd.DataFrame(columns=KEY)
+    there = set() if given.again else set(table[KEY].itertuples(index=False, name=None))
+    todo = [task for task in tasks(given.names) if task not in there and not given.check]
+    began = perf_counter()
+
+    def begun() -> Iterator[Any]:
+        for task in todo:
+            if perf_counter() - began > 60 * given.minutes:
+                return
+            yield delayed(computed)(task, given.replicates, given.seed)
+
+    parallel = Parallel(n_jobs=given.workers, batch_size=1, return_as="generator_unordered",
+                        pre_dispatch="n_jobs")  # fmt: skip
+    for rows in parallel(begun()) if todo else ():
+        task = tuple(rows[KEY].iloc[0])
+        others = [tuple(row) != task for row in table[KEY].itertuples(index=False)]
+        table = pd.concat([table[others], rows], ignore_index=True)
+        table.to_csv(given.out, index=False, float_format="%.4g", lineterminator="\n")
+        print(*task, f"{rows['seconds'].iloc[0]:.0f} s", flush=True)
+    wrong = failing(table) if len(table) else table
+    print(wrong[[*KEY, "effect", "rejected", "coverage"]].to_string() if len(wrong) else "as said")
+    return int(len(wrong) > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
