@@ -52,7 +52,8 @@ def known_of(name: str, environment: Environment, unit: str, n: int) -> str:
     said.append(f"covers {_between(rows, 'coverage', n, 'min'):.0%}")
     if len(without) and len(found):
         powers = {
-            effect: _between(some, "rejected", n, "min") for effect, some in found.groupby("effect")
+            float(effect): _between(found[found["effect"] == effect], "rejected", n, "min")
+            for effect in found["effect"].unique()
         }
         effect = min(powers, key=lambda one: abs(powers[one] - 0.5))
         said.append(f"finds {effect:.2g} in {powers[effect]:.0%}")
