@@ -64,7 +64,7 @@ class AgentValues:
     @classmethod
     def of(cls, measure: SubjectMeasure, trials: Trials) -> AgentValues:
         """Read the measure off the trials of each subject."""
-        _, tests, _ = measure.over_blocks(trials)
+        _, tests, *_ = measure.over_blocks(trials)
         return cls(tests.mean, tests.standard_error, tests.freedom, tests.n)
 
     def minus(self, other: AgentValues, mass: float) -> Tests:

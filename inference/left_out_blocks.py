@@ -99,8 +99,10 @@ class LeftOutBlocks:
         """The largest number of groups."""
         return int(self.groups.max(initial=0))
 
-    def errors(self, whole: Array, without: Array, weights: Array) -> tuple[Array, Array]:
+    def errors(self, whole: Array, without: Array, weights: Array) -> tuple[Array, Array, Array]:
         """Return the jackknife's error and degrees of freedom of each subject, [subjects].
+
+        The third are the influences of groups, [subjects, G].
 
         Parameters
         ----------
@@ -115,7 +117,9 @@ class LeftOutBlocks:
         place = self.subject[some] * self.most + self.group[some]
         sizes = np.bincount(place, weights[some], len(self.groups) * self.most).astype(float)
         found = np.full((2, len(self.groups)), np.nan)
+        influence = np.zeros((len(self.groups), self.most))
         for s in np.flatnonzero(self.groups):
             mine = slice(s * self.most, s * self.most + self.groups[s])
-            found[:, s] = jackknife(float(whole[s]), without[mine], sizes[mine])
-        return found[0], found[1]
+            *found[:, s], moved = jackknife(float(whole[s]), without[mine], sizes[mine])
+            influence[s, : len(moved)] = moved
+        return found[0], found[1], influence

@@ -48,6 +48,9 @@ class Estimate(Result):
         A remark on the interval; "" if there is none.
     freedom
         Degrees of freedom of the standard error; infinite where it counts as known.
+    influence
+        How far each session of a single subject moves the value, by the name of its design: the sum
+        of squares is the squared standard error. Empty where the error is over something else.
     """
 
     measure: str
@@ -62,6 +65,11 @@ class Estimate(Result):
     fits: Mapping[str, int] = field(default_factory=dict)
     note: str = ""
     freedom: float = np.inf
+    influence: Mapping[str, float] = field(default_factory=dict)
+
+    def content(self) -> Any:
+        """All fields but the influences, which are there for `difference`."""
+        return {k: v for k, v in super().content().items() if k != "influence"}
 
     def __str__(self) -> str:
         """Return value, interval, test and exclusions in one line."""
@@ -316,7 +324,7 @@ class SubjectMeasure(Measure):
 
     def of_each(self, trials: Trials) -> list[Estimate]:
         """Return each subject's value with its interval over blocks."""
-        values, tests, reasons = self.over_blocks(trials)
+        values, tests, reasons, influence = self.over_blocks(trials)
         subject = pd.factorize(trials.frame["subject"])[0]
         estimates = []
         for k, why in enumerate(reasons):
@@ -325,11 +333,17 @@ class SubjectMeasure(Measure):
                 single = replace(single, reason=why)
             estimate = self.estimate_of(tests.of(k), single, self.unit)
             part = Trials(trials.frame[subject == k].reset_index(drop=True))
+            estimate = replace(estimate, influence=influence[k])
             estimates.append(self.with_counts(estimate, part))
         return estimates
 
-    def over_blocks(self, trials: Trials) -> tuple[Values, Tests, list[tuple[str, ...]]]:
-        """Return each subject's value, its test over blocks, and why blocks have no value."""
+    def over_blocks(
+        self, trials: Trials
+    ) -> tuple[Values, Tests, list[tuple[str, ...]], list[dict[str, float]]]:
+        """Return each subject's value, its test over blocks, why blocks lack one, and influences.
+
+        Influences are by the designs of sessions; of other blocks there are none.
+        """
         subject, names = pd.factorize(trials.frame["subject"])
         values, block = self.values(trials), self.blocks(trials)
         numbers, first = np.unique(block, return_index=True)
@@ -341,7 +355,7 @@ class SubjectMeasure(Measure):
             copies = trials.frame.iloc[rows].reset_index(drop=True)
             found = self.values(Trials(copies.assign(subject=labels.astype(str))))
             without[pd.unique(labels)] = found.value
-        error, freedom = left_out.errors(values.value, without, self.weights(trials))
+        error, freedom, moved = left_out.errors(values.value, without, self.weights(trials))
         tests = Tests.together(
             interval_tests(
                 values.value[k], error[k], freedom[k], left_out.n[k], self.null,
@@ -349,7 +363,13 @@ class SubjectMeasure(Measure):
             )
             for k in (slice(k, k + 1) for k in range(len(names)))
         )  # fmt: skip
-        return values, tests, [tuple(reason[owner == k]) for k in range(len(names))]
+        influence: list[dict[str, float]] = [{} for _ in names]
+        if self.unit == SubjectMeasure.unit:
+            designs, at = designs_of(trials).astype(str).to_numpy(), left_out.group
+            for s, g in np.unique(np.stack([subject, at])[:, at >= 0], axis=1).T.tolist():
+                name = "|".join(pd.unique(designs[(subject == s) & (at == g)]))
+                influence[s][name] = float(moved[s, g])
+        return values, tests, [tuple(reason[owner == k]) for k in range(len(names))], influence
 
     def bounds_of(self, value: Array) -> tuple[float, float]:
         """Return the bounds of the measure, without those that the data exceed."""
@@ -420,12 +440,18 @@ def sessions_of(trials: Trials) -> NDArray[np.int64]:
 def independent_sessions_of(trials: Trials) -> NDArray[np.int64]:
     """Return the number of each trial's session, one for all wordings of a design, [rows].
 
-    Sessions of one seed share their design, whatever the wording: they are no independent ones. The
-    column `design_number` names the design of each session, where there are several wordings.
+    Sessions of one seed share their design, whatever the wording: they are no independent ones.
     """
-    name = "design_number" if "design_number" in trials.frame else "session"
-    result = trials.frame.groupby(["subject", name], sort=False).ngroup()
+    result = trials.frame.groupby(["subject", designs_of(trials)], sort=False).ngroup()
     return np.asarray(result, dtype=np.int64)
+
+
+def designs_of(trials: Trials) -> pd.Series[Any]:
+    """Return the name of the design of each trial's session, [rows].
+
+    It is in the column `design_number` where there are several wordings, and else the session's.
+    """
+    return trials.frame["design_number" if "design_number" in trials.frame else "session"]
 
 
 @dataclass(frozen=True)

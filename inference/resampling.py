@@ -23,15 +23,16 @@ def times_drawn(n: int, rounds: int, seed: int, stream: int) -> NDArray[np.int64
     return np.asarray(drawn, dtype=np.int64)
 
 
-def jackknife(whole: float, without: Array, sizes: Array) -> tuple[float, float]:
-    """Return error and degrees of freedom of a value by leaving out one of G groups in turn.
+def jackknife(whole: float, without: Array, sizes: Array) -> tuple[float, float, Array]:
+    """Return error, degrees of freedom and influences by leaving out one of G groups in turn.
 
     Groups weigh by their sizes (Busing, Meijer and van der Leeden 1999, delete-m_j). With shares
     w_j = m_j / n the pseudo-value of a group is t / w_j - (1 / w_j - 1) t_j, and the variance is
     the mean of w_j / (1 - w_j) times its squared distance from the weighted mean of all. The
     degrees of freedom are Satterthwaite's (1946), where a group's variance is inverse to its size:
-    G - 1 of equal groups (Tukey 1958), fewer of unequal ones. Groups without which there is no
-    value are left out; NaN below two groups.
+    G - 1 of equal groups (Tukey 1958), fewer of unequal ones. The influence of each group [G] is
+    what it adds: the sum of squares is the variance. Groups without which there is no value are
+    left out and have none; NaN below two groups.
 
     Parameters
     ----------
@@ -39,15 +40,16 @@ def jackknife(whole: float, without: Array, sizes: Array) -> tuple[float, float]
     without : the value t_j without each group, [G]
     sizes : how much each group weighs in the value, in any unit, [G]
     """
-    known = np.isfinite(without) & (sizes > 0)
+    known, influence = np.isfinite(without) & (sizes > 0), np.zeros(len(without))
     if known.sum() < 2:
-        return np.nan, np.nan
+        return np.nan, np.nan, influence
     share = sizes[known] / sizes.sum()
     odds = share / (1.0 - share)
     values = whole / share - without[known] / odds
     center = float(share @ values) / float(share.sum())
-    error = float(np.sqrt(np.mean(odds * (values - center) ** 2)))
-    return error, len(share) ** 2 / float(len(share) + odds.sum() ** 2 - (odds**2).sum())
+    influence[known] = np.sqrt(odds / len(share)) * (values - center)
+    freedom = len(share) ** 2 / float(len(share) + odds.sum() ** 2 - (odds**2).sum())
+    return float(np.sqrt((influence**2).sum())), freedom, influence
 
 
 def percentile_ends(

@@ -108,6 +108,10 @@ def test_differences_have_intervals_and_corrected_verdicts():
     assert (row["low"], row["high"]) == pytest.approx((0.4 - half, 0.4 + half))
     known = differences(few, ["b", "c"], same).iloc[0]
     assert known["freedom"] == pytest.approx(4 * 4)  # of b's alone, half of the variance
+    pairs = [{"1": 0.1, "2": 0.0}, {"1": 0.06, "2": 0.08}, {}, {}]  # what both sessions do to each
+    row = differences(scores.assign(influence=pairs), ["a", "b"], same).iloc[0]
+    assert row["standard_error"] ** 2 == pytest.approx(0.04**2 + 0.08**2)
+    assert (row["shared"], row["correlation"]) == (2, pytest.approx(0.6))
     other = same | {("b", "x"): {"temperature": ("1",), "reasoning": ("none",)}}
     told = differences(scores, ["a", "b"], other)["verdict"].iloc[0]
     assert told == "not compared: temperature differs (0 and 1)"

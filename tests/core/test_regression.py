@@ -35,6 +35,40 @@ def test_errors_that_forget_the_sessions_are_too_small_and_clustered_ones_are_no
     assert np.mean(rejected[False]) > 0.15
 
 
+def test_errors_over_clusters_are_those_of_bell_and_mccaffrey():
+    """Against the definition: residuals by the inverse root of I - H of each cluster."""
+    rng = np.random.default_rng(1)
+    x = np.column_stack([np.ones(40), rng.normal(size=(40, 2))])
+    y, cluster = rng.normal(size=40), np.repeat(np.arange(4), [5, 10, 15, 10])
+    inverse = np.linalg.inv(x.T @ x)
+    left = np.eye(40) - x @ inverse @ x.T
+    variance, columns = 0.0, []
+    for k in range(4):
+        mine = cluster == k
+        size, axes = np.linalg.eigh(left[np.ix_(mine, mine)])
+        pull = axes @ np.diag(size**-0.5) @ axes.T @ x[mine] @ inverse[:, 1]
+        variance += float(pull @ (left @ y)[mine]) ** 2
+        columns.append(left[:, mine] @ pull)
+    product = np.array(columns) @ np.array(columns).T
+    freedom = np.trace(product) ** 2 / (product**2).sum()
+    found = coefficient("a", y, {"a": x[:, 1], "b": x[:, 2]}, logistic=False, clusters=cluster)
+    assert (found.standard_error**2, found.freedom) == pytest.approx((variance, freedom))
+
+
+@pytest.mark.parametrize("logistic", [False, True])
+def test_few_sessions_that_are_unlike_reject_as_often_as_stated(logistic):
+    """With a sandwich and the number of sessions less one they reject .35 and .18."""
+    rng, n, session = np.random.default_rng(9), 300, np.repeat(np.arange(5), 40)
+    rejected = 0
+    for _ in range(n):
+        x = rng.normal(size=200) * np.exp(rng.normal(size=5))[session]
+        eta = 0.5 * (rng.normal(size=5)[session] * x + rng.normal(size=5)[session])
+        noisy = rng.random(200) < expit(eta) if logistic else eta + rng.normal(size=200)
+        found = coefficient("x", noisy, {"x": x}, logistic=logistic, clusters=session)
+        rejected += found.p_value < 0.05
+    assert rejected / n < 0.05 + 3.5 * np.sqrt(0.05 * 0.95 / n)
+
+
 def test_without_clusters_and_intercept_it_is_least_squares():
     rng = np.random.default_rng(0)
     x = rng.normal(size=50)

@@ -40,7 +40,7 @@ class Shift(SubjectMeasure):
         return Values(value, ("",) * len(value))
 
     def over_blocks(self, known):
-        return self.values(known), t_tests(known.value.T), []
+        return self.values(known), t_tests(known.value.T), [], []
 
 
 @dataclass

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from knownminds.agents.parameters import Array
+from knownminds.inference.differences import Measured, difference
 from knownminds.validation.data.score_figures import draw_radar, draw_scale
 from knownminds.validation.data.score_scale import (
     METRICS,
@@ -22,9 +23,10 @@ from knownminds.validation.data.score_scale import (
 from knownminds.validation.data.scores_of_trials import reference_of
 from knownminds.validation.pages.views import WHO, Cell, Dots, Draw, Grid, Rows, View, ends
 
+from .comparison import measured_of
 from .features import features_part
 from .measures import measures
-from .paper import NORMAL, VARIANT, About, Answers, Paper, Shown
+from .paper import SCORES, VARIANT, About, Answers, Paper, Shown
 from .plan import BASE
 
 EXPERIMENTS = (
@@ -197,35 +199,39 @@ def distance(data: Answers) -> Shown:
 
 @PAPER.part("Chain of thought and step back, against the plain question", compared=False)
 def thoughts(data: Answers) -> Shown:
-    """Each difference is from the same model without thoughts, on the same sessions. Its error
-    takes the two as independent, which is too wide where they go together. They are pooled by the
-    inverse of their variances. This is done as one effect, as in the paper, and as effects that
-    differ between models (DerSimonian and Laird 1986). Where p for one effect (Cochran 1954) is
-    small, the first says little.
+    """Each difference is from the same model without thoughts. Sessions that both have are pairs,
+    with correlation r. Intervals are Student's. From six sessions on, p by swaps is how often as
+    large a difference comes of exchanging both conditions in some sessions. Differences are pooled
+    by the inverse of their variances. This is done as one effect, as in the paper, and as effects
+    that differ between models (DerSimonian and Laird 1986). Where p for one effect (Cochran 1954)
+    is small, the first says little.
     """
     table = data.once(scores)
     table = table[table[WHO].isin(data.about.models)]
     rows: list[dict[str, Any]] = []
     for metric in THOUGHTS:
         metric_rows = table[table["metric"] == metric]
-        plain = metric_rows[metric_rows[VARIANT] == BASE].set_index(WHO)[
-            ["value", "standard_error"]
-        ]
-        for variant, part in metric_rows[metric_rows[VARIANT] != BASE].groupby(VARIANT, sort=False):
-            indexed = part.set_index(WHO)
-            both = indexed.join(plain.add_suffix("_plain"))
-            gap = both["value"] - both["value_plain"]
-            squares = both[["standard_error", "standard_error_plain"]].astype(float) ** 2
-            error = squares.sum(axis=1, skipna=False) ** 0.5
+        known: dict[str, dict[str, Measured]] = {}
+        for variant, who, *row in metric_rows[[VARIANT, WHO, *SCORES[3:]]].itertuples(index=False):
+            known.setdefault(str(variant), {})[str(who)] = measured_of(*row)
+        plain = known.pop(BASE, {})
+        for variant, part in known.items():
             names = {"metric": metric, VARIANT: variant}
-            rows += [{**names, WHO: who, **_effect(gap[who], error[who])} for who in indexed.index]
-            known = np.isfinite(gap) & (error > 0)
-            effects, errors = (one[known].to_numpy(dtype=np.float64) for one in (gap, error))
+            gaps = {who: difference(one, plain[who]) for who, one in part.items() if who in plain}
+            rows += [{**names, WHO: who, **vars(gap)} for who, gap in gaps.items()]
+            usable = [gap for gap in gaps.values() if gap.standard_error > 0]
+            effects, errors = (
+                np.array([getattr(gap, name) for gap in usable])
+                for name in ("value", "standard_error")
+            )
             rows += [{**names, **row} for row in pooled(effects, errors)]
     frame = pd.DataFrame(rows)
     if frame.empty:
         return frame, "The plan asks for thoughts in no experiment."
-    columns: Mapping[str, Cell] = {"difference": ends(), "p for one effect": "p_value"}
+    columns: Mapping[str, Cell] = {
+        "difference": ends(), "sessions": "shared", "r": "correlation", "p": "p_value",
+        "p by swaps": "swaps", "p for one effect": "one_effect",
+    }  # fmt: skip
     caption = "What thoughts add, model by model and pooled."
     return (
         frame,
@@ -246,7 +252,8 @@ def pooled(effects: Array, errors: Array) -> list[dict[str, Any]]:
     if n < 2:
         return []
     both = combine_effects(effects, errors**2, method_re="dl")
-    one = _effect(both.mean_effect_fe, both.sd_eff_w_fe, both.test_homogeneity().pvalue)
+    one = _effect(both.mean_effect_fe, both.sd_eff_w_fe)
+    one["one_effect"] = float(both.test_homogeneity().pvalue)
     looser = (
         (both.mean_effect_re, both.sd_eff_w_re)
         if both.tau2 > 0
@@ -256,10 +263,10 @@ def pooled(effects: Array, errors: Array) -> list[dict[str, Any]]:
     return [{WHO: f"all {n}", **one}, {WHO: f"all {n}, effects that differ", **several}]
 
 
-def _effect(value: float, error: float, p_value: float = np.nan) -> dict[str, float]:
-    half = NORMAL / 2 * error
-    row = {"value": value, "standard_error": error, "low": value - half, "high": value + half}
-    return {**{name: float(number) for name, number in row.items()}, "p_value": float(p_value)}
+def _effect(value: float, error: float) -> dict[str, float]:
+    gap = difference(Measured(value, error, np.inf, {}), Measured(0.0, 0.0, np.inf, {}))
+    names = ("value", "standard_error", "low", "high", "p_value")
+    return {name: float(getattr(gap, name)) for name in names}
 
 
 # Features ---------------------------------------------------------------------------------------

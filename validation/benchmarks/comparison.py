@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import scipy
 from statsmodels.stats.multitest import multipletests
 
+from knownminds.inference.differences import Measured, difference
+from knownminds.validation.data.scores_of_trials import INFLUENCE
 from knownminds.validation.data.trials_of_runs import CONDITIONS
 from knownminds.validation.engine.result import Part
 from knownminds.validation.pages.views import WHO, Cell, Rows, ends
@@ -21,7 +22,10 @@ LEVEL = 0.05
 MOST_ROWS = 60  # of the table on the page; the CSV has all
 ABOVE = "is above"
 ALIKE = "no difference shown"
-_VALUES = ["value", "standard_error", "freedom"]
+_VALUES = ["value", "standard_error", "freedom", INFLUENCE]
+_NUMBERS = (
+    "standard_error", "freedom", "low", "high", "p_value", "shared", "correlation", "swaps",
+)  # fmt: skip
 # Who answers may differ, and which session; all else is a condition.
 _COLUMNS = {"reasoning_effort": "effort"}  # of a setting in trials, where it has another name
 _SAME = [name for name in CONDITIONS if name not in ("model", "served_model", "session")]
@@ -30,8 +34,10 @@ _SAME = [name for name in CONDITIONS if name not in ("model", "served_model", "s
 TITLE = "Two models at a time"
 TEXT = (
     "Every score of every two models: the difference with its 95% interval, and a verdict by the "
-    "p-value after Holm's correction over all differences on this page. Models that did not play "
-    "a cell under the same conditions are not compared in it. The table has the first rows, "
+    "p-value after Holm's correction over all differences on this page. Differences of what both "
+    "did in the same sessions or contexts are of pairs; r is the correlation of these. Models that "
+    "did not play a cell under the same conditions are not compared in it. The table has the first "
+    "rows, "
     f"differences before the others, by their p-values; of more than {MOST_ROWS} the file has all."
 )
 
@@ -39,16 +45,15 @@ TEXT = (
 def comparison(scores: pd.DataFrame, trials: pd.DataFrame, about: About) -> Part:
     """Return the part that sets every two models side by side on every score.
 
-    Differences are of independent estimates, so that their error is the root of the sum of both
-    errors squared. Intervals hold 95% of each by itself. Both are Student's, with the degrees of
-    freedom of Welch (1947), normal where errors count as known. p-values are two-sided, and
-    corrected by Holm (1979) over all differences of the page.
+    Differences are contrasts of pairs where scores say what each session or context does to them,
+    and of independent estimates elsewhere, see `difference`. Intervals hold 95% of each by itself.
+    p-values are two-sided, and corrected by Holm (1979) over all differences of the page.
 
     Parameters
     ----------
     scores
         One row per participant and score: participant, score, cell, value, standard_error and,
-        where errors are estimated, their degrees of freedom.
+        where errors are estimated, their degrees of freedom and influences.
     """
     conditions = conditions_by_cell(trials)
     for (who, _), values in conditions.items():
@@ -72,6 +77,7 @@ def comparison(scores: pd.DataFrame, trials: pd.DataFrame, about: About) -> Part
         "models": lambda row: f"{row['one']} - {row['other']}",
         "verdict": "verdict",
         "difference": ends("difference"),
+        "r": "correlation",
         "p": "p_value",
         "p, Holm": "corrected",
     }
@@ -90,28 +96,22 @@ def differences(
     rows: list[dict[str, Any]] = []
     for (score, cell), part in scores.groupby(["score", "cell"], sort=False):
         values = part.drop_duplicates(WHO).set_index(WHO).reindex(columns=_VALUES)
-        held = {str(who): tuple(map(float, row)) for who, *row in values.itertuples()}
+        held = {str(who): measured_of(*row) for who, *row in values.itertuples()}
         for one, other in combinations([m for m in models if m in held], 2):
             a, b = held[one], held[other]
-            gap, error = a[0] - b[0], float(np.hypot(a[1], b[1]))
+            gap = difference(a, b)
             why = unequal(conditions, one, other, str(cell))
-            if not why and not np.isfinite(gap):
-                why = "no value of " + (one if not np.isfinite(a[0]) else other)
-            if not why and not error > 0:
+            if not why and not np.isfinite(gap.value):
+                why = "no value of " + (one if not np.isfinite(a.value) else other)
+            if not why and not gap.standard_error > 0:
                 why = "no standard error"
-            row = {"score": score, "cell": cell, "one": one, "other": other, "difference": gap}
-            row |= {"standard_error": np.nan if why else error}
-            row |= {"freedom": np.nan if why else _of_both(a, b)}
+            row = {"score": score, "cell": cell, "one": one, "other": other}
+            row |= {"difference": gap.value, **dict.fromkeys(_NUMBERS, np.nan)}
+            row |= {} if why else {name: getattr(gap, name) for name in _NUMBERS}
             rows.append({**row, "verdict": f"not compared: {why}" if why else ""})
     table = pd.DataFrame(rows)
     if table.empty:
         return table
-    gaps, errors, freedom = (
-        table[name].to_numpy(dtype=float) for name in ("difference", "standard_error", "freedom")
-    )
-    half = scipy.stats.t.ppf(1 - LEVEL / 2, freedom) * errors
-    table["low"], table["high"] = gaps - half, gaps + half
-    table["p_value"] = 2 * scipy.stats.t.sf(np.abs(gaps) / errors, freedom)
     tested = table["p_value"].notna().to_numpy()
     corrected = np.full(len(table), np.nan)
     if tested.any():
@@ -123,11 +123,10 @@ def differences(
     return table
 
 
-def _of_both(a: tuple[float, ...], b: tuple[float, ...]) -> float:
-    """Return the degrees of freedom of a difference; infinite where both errors are known."""
-    squares = [one[1] ** 2 for one in (a, b)]
-    spread = sum(s**2 / one[2] for s, one in zip(squares, (a, b), strict=True) if one[2] > 0)
-    return sum(squares) ** 2 / spread if spread > 0 else float("inf")
+def measured_of(value: float, error: float, freedom: float, influence: Any) -> Measured:
+    """Return a score; degrees of freedom that it lacks are infinite, and influences unknown."""
+    known = influence if isinstance(influence, Mapping) else {}
+    return Measured(float(value), float(error), float(freedom) if freedom > 0 else np.inf, known)
 
 
 def conditions_by_cell(trials: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:

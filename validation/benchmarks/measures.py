@@ -10,7 +10,7 @@ import pandas as pd
 from knownminds.environments import Environment, Trials
 from knownminds.inference import MEASURES
 from knownminds.validation.data.score_scale import metric_of
-from knownminds.validation.data.scores_of_trials import PERFORMANCE, measured
+from knownminds.validation.data.scores_of_trials import INFLUENCE, PERFORMANCE, measured
 from knownminds.validation.pages.views import WHO
 
 from .paper import CELL, VARIANT, Answers, own_columns
@@ -30,8 +30,8 @@ def measures(data: Answers, *names: str) -> pd.DataFrame:
     DataFrame
         Columns participant, variant, cell, experiment, metric (the measure; of a performance with
         its experiment), value, standard_error, low, high (95%), n, unit and status, which says why
-        there is no value; freedom (degrees, of the error); and score, which is the metric and, if
-        it is not the base, the variant.
+        there is no value; freedom (degrees, of the error); influence (of each session, see
+        `Estimate`); and score, which is the metric and, if it is not the base, the variant.
     """
     groups = data.trials.groupby([WHO, CELL], sort=False)
     parts = {(str(key[0]), str(key[1])): part for key, part in groups}
@@ -79,5 +79,6 @@ def _of_cell(
             return measured(names, environment, record, np.full(len(record), "", dtype=object))
         except ValueError as error:
             why = str(error)
-    nothing = dict.fromkeys(("value", "standard_error", "low", "high", "freedom"), np.nan)
-    return [{"measure": m, **nothing, "n": 0, "unit": "", "status": why} for m in names]
+    numbers = ("value", "standard_error", "low", "high", "freedom")
+    nothing = {**dict.fromkeys(numbers, np.nan), "n": 0, "unit": "", "status": why, INFLUENCE: {}}
+    return [{"measure": m, **nothing} for m in names]

@@ -2,7 +2,8 @@
 
 A tidy frame has a row for each participant and whatever else tells values apart, with the columns
 value, low, high, standard_error and freedom where there are such. Rows that have a `score` are what
-participants are compared by, two at a time; `cell` names the cells that it is computed from.
+participants are compared by, two at a time; `cell` names the cells that it is computed from, and
+`influence`, which is not saved, what each session or context does to the value (see `Measured`).
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ import numpy as np
 import pandas as pd
 
 from knownminds.environments import ANSWERED, Environment
+from knownminds.validation.data.scores_of_trials import INFLUENCE
 from knownminds.validation.engine.result import Drawing, Part
 from knownminds.validation.pages.views import WHO, Figure, Grid, Table, View
 
 CELL, KNOWN, VARIANT = "cell", "known_mind", "variant"
 SEVERAL = " + "  # between the cells of a score that is computed from several
 Computed = TypeVar("Computed")
-SCORES = [WHO, "score", CELL, "value", "standard_error", "freedom"]
+SCORES = [WHO, "score", CELL, "value", "standard_error", "freedom", INFLUENCE]
 NORMAL = 2 * 1.959964  # standard errors in a normal interval of 95%
 # What a record has besides the fields of its experiment.
 ANSWER = (
@@ -137,10 +139,10 @@ class Chapter:
     compared: bool
     optional: bool
 
-    def part(self, answers: Answers) -> Part:
-        """Compute the frame, and make its tables and drawings."""
+    def part(self, shown: Shown) -> Part:
+        """Return the part of what was computed: its frame, tables and drawings."""
         paragraph = inspect.getdoc(self.show) or ""
-        return part_of(self.show.__name__, self.title, paragraph, self.show(answers))
+        return part_of(self.show.__name__, self.title, paragraph, shown)
 
 
 def part_of(name: str, title: str, paragraph: str, shown: Shown) -> Part:
@@ -155,7 +157,8 @@ def part_of(name: str, title: str, paragraph: str, shown: Shown) -> Part:
             tables |= view.tables(frame)
         elif isinstance(view, Figure):
             figures |= view.drawings(frame)
-    return Part(name, title, " ".join(" ".join(texts).split()), frame, tables, figures)
+    saved = frame.drop(columns=INFLUENCE, errors="ignore")
+    return Part(name, title, " ".join(" ".join(texts).split()), saved, tables, figures)
 
 
 class Paper:
@@ -203,14 +206,18 @@ class Paper:
         ValueError
             If the trials are of other experiments, or lack a column.
         """
-        parts = self.parts_of(Answers(self._ready(trials, about), about))
-        compared = {chapter.show.__name__ for chapter in self.chapters if chapter.compared}
-        return parts, scores_in(part.rows for part in parts if part.name in compared)
+        every = self._shown(Answers(self._ready(trials, about), about))
+        scores = scores_in(shown[0] for chapter, shown in every if chapter.compared)
+        return [chapter.part(shown) for chapter, shown in every], scores
 
     def parts_of(self, answers: Answers) -> list[Part]:
         """Return all parts of answers that are prepared."""
-        every = [(chapter, chapter.part(answers)) for chapter in self.chapters]
-        return [part for chapter, part in every if len(part.rows) or not chapter.optional]
+        return [chapter.part(shown) for chapter, shown in self._shown(answers)]
+
+    def _shown(self, answers: Answers) -> list[tuple[Chapter, Shown]]:
+        """Compute all parts, and leave out those that may lack and have no row."""
+        every = [(chapter, chapter.show(answers)) for chapter in self.chapters]
+        return [one for one in every if len(one[1][0]) or not one[0].optional]  # type: ignore[arg-type]
 
     def scores(self, trials: pd.DataFrame, about: About) -> pd.DataFrame:
         """Return the scores alone, see `scores_in`."""
@@ -220,7 +227,7 @@ class Paper:
 
 
 def scores_in(frames: Iterable[Any]) -> pd.DataFrame:
-    """Return the rows of frames that have a score: participant, score, cell, value, error, freedom.
+    """Return the rows of frames that have a score, with the columns `SCORES`.
 
     An error that a row does not have is that of a normal with its interval of 95%.
     """

@@ -41,6 +41,7 @@ from knownminds.validation.chance.agreement import agreement_of
 from knownminds.validation.chance.context_words import in_words, observation_words
 from knownminds.validation.chance.revealed import Revealed
 from knownminds.validation.chance.stated_answers import shares_of
+from knownminds.validation.data.scores_of_trials import INFLUENCE
 from knownminds.validation.pages import figures as draw
 from knownminds.validation.pages.views import (
     WHO,
@@ -282,7 +283,19 @@ def means(
 ) -> pd.DataFrame:
     """Return means over contexts by participant, form, variant and further keys, with a score."""
     whole = [WHO, FORM, VARIANT, *keys]
-    table = context_means(rows.assign(**{FORM: rows.get(FORM, STATED)}), value, whole, shared)
+    rows = rows.assign(**{FORM: rows.get(FORM, STATED)})
+    table = context_means(rows, value, whole, shared)
+    each = rows.groupby([*whole, shared or "context"], sort=False)[value].mean().dropna()
+    of_whole = each.groupby(level=whole, sort=False)
+    n = of_whole.transform("size")
+    moved: Any = (each - of_whole.transform("mean")) / np.sqrt(n * (n - 1.0))
+    influence: dict[Any, dict[str, float]] = {
+        key: dict(zip(part.index.get_level_values(-1), part, strict=True))
+        for key, part in moved.groupby(level=whole, sort=False)
+    }
+    keys_of = table[whole].itertuples(index=False, name=None)
+    found = [influence.get(key, {}) for key in keys_of]
+    table[INFLUENCE] = pd.Series(found, index=table.index, dtype=object)
     return scored(data, table, score) if score else table
 
 

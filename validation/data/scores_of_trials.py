@@ -77,6 +77,7 @@ ASKED_IN = (
     "noise", "temperature", "effort", "verbosity", "system", "template",
 )  # fmt: skip
 PERFORMANCE = "performance"
+INFLUENCE = "influence"  # column of what each session does to a value, see `Estimate`
 COLLIDER = "collider"
 TABLE = "Measures"
 ON_SCALE = "From random answers (0) to the reference (1)"
@@ -102,7 +103,8 @@ RADAR = "The metrics of each participant on one scale, with 95% intervals."
 NOTES = (
     "Intervals are of 95%. What each rests on stands in the column n: subjects; sessions, where a "
     "single subject has several (one for all wordings of a design); or the rows of a regression "
-    "over all of them, with errors that are robust to dependence within subjects or sessions. "
+    "over all of them, with errors that are robust to dependence within subjects or sessions (CR2, "
+    "with Satterthwaite's degrees of freedom). "
     "Those of bounded quantities stay within the bounds.",
     "Trials without a readable answer are left out and counted; nothing replaces them. Of "
     "fits that are flat the trials say next to nothing about a parameter, and the prior speaks.",
@@ -161,7 +163,7 @@ def compute(question: AskScore) -> Result:
             f"No measure is read off {' and '.join(e.name for e, _ in parts)}: `knownminds list` "
             "shows which experiment has which. Fit a model to the trials (`knownminds fit`)."
         )
-    table = pd.DataFrame(rows)
+    table = pd.DataFrame(rows).drop(columns=INFLUENCE)
     table["audit"] = _audited(table, dict((place.name, place) for place, _ in parts))
     more = _on_scale(question, table, [environment for environment, _ in parts])
     regressions = _regressions(question, more.rows if len(more.rows) else table)
@@ -614,6 +616,7 @@ def _row(
         "fits": counts_text(estimate.fits),
         "note": estimate.note,
         "status": status,
+        INFLUENCE: estimate.influence,
     }
 
 

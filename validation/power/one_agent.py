@@ -28,5 +28,5 @@ def agent_values(
         names, position = np.unique(labels, return_inverse=True)
         copies = sessions.rows(rows, position, len(names)).data(measure.model)
         without[names] = measure.values_of(copies, workers=threads).value
-    error, freedom = left_out.errors(value, without, data.answered.astype(float))
+    error, freedom, _ = left_out.errors(value, without, data.answered.astype(float))
     return AgentValues(value, error, freedom, left_out.n)
