@@ -12,11 +12,13 @@ import xarray as xr
 from knownminds.agents import RescorlaWagner, RescorlaWagnerDual, simulate
 from knownminds.agents.play import Player, simulate_sessions
 from knownminds.environments import InstrumentalLearning, Session, session_stream
-from knownminds.inference import MEASURES
+from knownminds.inference import MEASURES, maximum_a_posteriori
 from knownminds.validation.data.fit import Task, fit
 from knownminds.validation.data.questions import AskFit
+from knownminds.validation.engine.study import Batch, Study
+from knownminds.validation.power.operating_characteristics import conditions_lived
 from knownminds.validation.power.pilot import read_pilot
-from knownminds.validation.power.power_study import as_played, power
+from knownminds.validation.power.power_study import as_played, notes_of, power, sought_in
 from knownminds.validation.power.questions import Power
 
 PLACE = InstrumentalLearning(n_visits=6)
@@ -150,3 +152,76 @@ def test_a_study_from_a_pilot_has_its_model_and_its_settings_unless_others_are_n
         given = Power.read({**typed, "truth": truth})
         assert given["model"] == "rescorla_wagner"
         assert given["environment"].settings["n_visits"] == visits
+
+
+def stored_fit(folder, formula, terms, low="control", high="patient"):
+    """Write what a hierarchical fit with a formula leaves, with draws that are known."""
+    names = list(RescorlaWagner.parameters.names)
+    rng = np.random.default_rng(2)
+    draws = {
+        "group_mean": (("chain", "draw", "parameter"), rng.normal([-0.5, 1.5, 0], 0.1, (2, 50, 3))),
+        "group_sd": (("chain", "draw", "parameter"), np.full((2, 50, 3), 0.5)),
+        "effect": (("chain", "draw", "term"), rng.normal(1.0, 0.1, (2, 50, len(terms)))),
+    }
+    posterior = xr.Dataset(draws, {"parameter": names, "term": terms})
+    posterior.to_netcdf(folder / "posterior.nc", group="posterior", engine="h5netcdf")
+    contrast = {"kind": "between", "low_value": low, "high_value": high}
+    content = {
+        "command": "knownminds fit people.csv",
+        "options": {
+            "environment": "instrumental_learning", "model": "rescorla_wagner",
+            "method": "hierarchical", "formula": formula, "played": {"n_visits": 6},
+        },
+        "attempted": 24,
+        "verdicts": {"sampling": {"verdict": "converged"}},
+        "tables": {"Contrasts on the natural scale": [contrast] * len(terms)},
+    }  # fmt: skip
+    (folder / "result.json").write_text(json.dumps(content))
+    return posterior
+
+
+def test_a_pilot_with_a_formula_is_one_of_two_groups(tmp_path):
+    stored = stored_fit(tmp_path, ["alpha ~ group"], ["alpha ~ group[T.patient]"])
+    question = Power("instrumental_learning", {"alpha": "pilot"}, pilot=tmp_path)
+    sought = sought_in(as_played(replace(question, comparison="between")))
+    (cell,) = sought.cells([4], [1], [None])
+    assert "fitted with alpha ~ group, of group control and group patient" in notes_of(cell)[1]
+    assert cell.make().n_trials == 24
+    study = Study("power", (cell,), 60, 3, "replicate", {})
+    effects, (first, second) = conditions_lived(study, Batch(0, 0, 60), sought.measure)
+    assert len(first.trial) == len(second.trial) == 60 * 4 * 24
+    mean = stored["group_mean"].sel(parameter="alpha").to_numpy().ravel()
+    moved = stored["effect"].to_numpy().ravel()
+    people = np.random.default_rng(1).normal(0.0, 0.5, 20_000)
+    support = RescorlaWagner.parameters["alpha"].support
+    apart = [
+        (support.constrain(m + e + people) - support.constrain(m + people)).mean()
+        for m, e in zip(mean, moved, strict=True)
+    ]
+    # 60 draws of 100, and what 20,000 people leave open.
+    error = np.hypot(np.std(apart) / 60**0.5, 0.01 / 20_000**0.5)
+    assert abs(effects.mean() - np.mean(apart)) < 4 * error
+    assert effects.std() > 0.5 * np.std(apart)
+    # People of the second group learn faster, as far as 240 of each tell.
+    fits = [
+        maximum_a_posteriori(RescorlaWagner, one.data(RescorlaWagner)) for one in (first, second)
+    ]
+    gaps = fits[1].estimate[:, 0] - fits[0].estimate[:, 0]
+    assert gaps.mean() > 3.5 * gaps.std() / 240**0.5
+
+
+@pytest.mark.parametrize(
+    ("terms", "comparison", "told"),
+    [
+        (["alpha ~ group[T.patient]"], "one", "--comparison between"),
+        (["alpha ~ group[T.b]", "alpha ~ group[T.c]"], "between", "tells two groups"),
+        (["alpha ~ age"], "between", "tells two groups"),
+    ],
+)
+def test_pilots_whose_formula_is_not_of_two_groups_are_refused(tmp_path, terms, comparison, told):
+    stored_fit(tmp_path, ["alpha ~ group"], terms)
+    with pytest.raises(ValueError, match=told):
+        power(
+            PLACE, {"alpha": "pilot"}, model="rescorla_wagner", pilot=tmp_path,
+            comparison=comparison, subjects=[4], replicates=2,
+        )  # fmt: skip

@@ -165,13 +165,15 @@ def lost_share(cell: Cell) -> float:
 def _drawn_group(study: Study, cell: Cell, replicates: NDArray[np.int64]) -> tuple[Array, Array]:
     """Mean and spread of the group of each replicate, [R, P], from the draws that the law holds.
 
-    Both groups of a comparison, and all designs of a study, have the same draw in a replicate.
+    Both groups of a comparison, and all designs of a study, have the same draw in a replicate. The
+    second of two groups that are apart by themselves has the means that the draws name for it.
     """
-    draws = {name: np.array(cell.law["group_draws"][name], dtype=float) for name in ("mean", "sd")}
+    own = cell.law.get("condition") == "second" and cell.law.get("own_effect")
+    draws = {name: np.array(draws, float) for name, draws in cell.law["group_draws"].items()}
     places = np.column_stack([np.full(len(replicates), _GROUP_DRAW), replicates])
     uniform = session_uniforms(study.seed, places, 1)[:, 0]
     which = (uniform * len(draws["mean"])).astype(int)
-    return draws["mean"][which], draws["sd"][which]
+    return draws["second" if own else "mean"][which], draws["sd"][which]
 
 
 @dataclass(frozen=True)

@@ -76,29 +76,37 @@ def conditions_lived(study: Study, batch: Batch, measure: Measure) -> tuple[Arra
     cell = study.cells[batch.cell]
     comparison = cell.options["comparison"]
     base = draw_subjects(study, batch)
-    effect = _effects(study, batch, measure, base)
+    others = replace(cell, law={**cell.law, "condition": "second"})
+    cells = tuple(others if c == batch.cell else one for c, one in enumerate(study.cells))
+    elsewhere = replace(study, cells=cells)
+    second = draw_subjects(elsewhere, batch) if comparison == "between" else None
+    effect = _effects(study, batch, measure, base, second)
     turned = _turned(cell, measure, base, effect)
     first = turned if comparison == "one" else base
     sessions = [live(study, batch, first)]
-    if comparison == "between":
-        others = replace(cell, law={**cell.law, "condition": "second"})
-        cells = tuple(others if c == batch.cell else one for c, one in enumerate(study.cells))
-        elsewhere = replace(study, cells=cells)
-        subjects = _turned(cell, measure, draw_subjects(elsewhere, batch), effect)
-        sessions.append(live(elsewhere, batch, subjects))
+    if second is not None:
+        sessions.append(live(elsewhere, batch, _turned(cell, measure, second, effect)))
     elif comparison == "paired":
         sessions.append(live(study, batch, turned, first_session=cell.sessions))
     return effect, sessions
 
 
-def _effects(study: Study, batch: Batch, measure: Measure, base: Subjects) -> Array:
-    """Return the true effect of each replicate, [R]: the given one, or what its subjects are."""
+def _effects(
+    study: Study, batch: Batch, measure: Measure, base: Subjects, second: Subjects | None = None
+) -> Array:
+    """Return the true effect of each replicate, [R]: the given one, or what its subjects are.
+
+    Of two groups of a pilot it is what the second has more than the first.
+    """
     cell = study.cells[batch.cell]
     if "effect" not in cell.law:
         groups = base.theta.reshape(len(batch), cell.subjects, -1)
         return np.array([measure.group_truth(AGENTS[cell.model], theta) for theta in groups])
     if cell.law.get("own_effect"):
-        return np.array([dial.rest for dial in _dials(cell, measure, base)])
+        rest: Array = np.array([dial.rest for dial in _dials(cell, measure, base)])
+        if second is None:
+            return rest
+        return np.array([d.rest for d in _dials(cell, measure, second)], dtype=float) - rest
     effect = np.full(len(batch), float(cell.law["effect"]))
     spread = cell.law.get("effect_sd", 0.0)
     if spread:  # for assurance

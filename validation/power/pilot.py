@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from .dials import GroupDial
 
 DRAWS = 200  # of the pilot's posterior, spaced evenly, that stand in a study's law
 POSTERIOR = "posterior.nc"  # beside the result of a hierarchical fit
+_GROUP = re.compile(r"(\w+) ~ (\w+)\[T\.(.+)\]")  # what a formula's effect of two groups is called
 LEAST_SUBJECTS = 2  # below, a spread between subjects is the prior's
 
 
@@ -42,6 +44,11 @@ class Pilot:
         Of the pilot.
     lost
         How many of its answers could not be read, of how many trials.
+    second
+        Means of the second of two groups that a formula tells apart, [draws, P]; `mean` is the
+        first one's. None without a formula.
+    formula, groups
+        The formulas, and the names of both groups: "group control", "group patient".
     """
 
     folder: str
@@ -51,16 +58,24 @@ class Pilot:
     sd: Array
     subjects: int
     lost: tuple[int, int]
+    second: Array | None = None
+    formula: str = ""
+    groups: tuple[str, ...] = ()
 
     def law(self) -> dict[str, Any]:
         """Return what a cell's law says of the group: its draws, and their means."""
         names = AGENTS[self.model].parameters.names
         middle, spread = self.mean.mean(axis=0).tolist(), self.sd.mean(axis=0).tolist()
+        draws = {"mean": self.mean.tolist(), "sd": self.sd.tolist()}
+        pilot: dict[str, Any] = {"folder": self.folder, "subjects": self.subjects}
+        if self.second is not None:
+            draws["second"] = self.second.tolist()
+            pilot |= {"formula": self.formula, "groups": list(self.groups)}
         return {
             "group_mean": dict(zip(names, middle, strict=True)),
             "group_sd": dict(zip(names, spread, strict=True)),
-            "group_draws": {"mean": self.mean.tolist(), "sd": self.sd.tolist()},
-            "pilot": {"folder": self.folder, "subjects": self.subjects},
+            "group_draws": draws,
+            "pilot": pilot,
             **({"lost": list(self.lost)} if self.lost[0] else {}),
         }
 
@@ -78,17 +93,20 @@ class Pilot:
             np.array(draws["sd"], dtype=float),
             origin["subjects"],
             tuple(cell.law.get("lost", (0, 0))),
+            np.array(draws["second"], dtype=float) if "second" in draws else None,
+            origin.get("formula", ""),
+            tuple(origin.get("groups", ())),
         )
 
     def sizes(self, measure: Measure) -> Array:
-        """Return the group's mean of a measure in each draw, [draws]."""
-        model = AGENTS[self.model]
-        return np.array(
-            [
-                GroupDial(measure, model, *group).rest
-                for group in zip(self.mean, self.sd, strict=True)
-            ]
-        )
+        """Return the group's mean of a measure in each draw, of two groups the difference."""
+        model, means = AGENTS[self.model], [self.mean]
+        means += [] if self.second is None else [self.second]
+        rest = [
+            [GroupDial(measure, model, *group).rest for group in zip(mean, self.sd, strict=True)]
+            for mean in means
+        ]
+        return np.array(rest[-1]) - (np.array(rest[0]) if len(rest) == 2 else 0.0)
 
     def check_reaches(self, measure: Measure, size: float, difference: bool) -> None:
         """Raise ValueError, with how often, if groups that the pilot holds possible lack a size."""
@@ -112,6 +130,7 @@ def read_pilot(
     model: type[Model],
     unconverged: bool = False,
     draws: int = DRAWS,
+    two_groups: bool = False,
 ) -> Pilot:
     """Read the group's posterior that a hierarchical `fit --out FOLDER` has left.
 
@@ -125,6 +144,8 @@ def read_pilot(
         Whether to go on with a posterior that did not converge.
     draws
         How many are kept.
+    two_groups
+        Whether two groups of a formula are compared in the study.
 
     Raises
     ------
@@ -150,7 +171,7 @@ def read_pilot(
             f"A pilot's uncertainty about its group is that of a hierarchical fit; {folder} holds "
             f"one by {options['method']}. Fit it again with --method hierarchical."
         )
-    _check_plain(folder, options)
+    _check_plain(folder, options, two_groups)
     if result["attempted"] < LEAST_SUBJECTS:
         raise ValueError(
             f"A pilot shows how subjects differ from {LEAST_SUBJECTS} on; {folder} has "
@@ -178,6 +199,7 @@ def pilot_of(
     models: Sequence[type[Model]],
     stated: Mapping[str, Mapping[str, float] | None],
     draws: int = DRAWS,
+    two_groups: bool = False,
 ) -> Pilot | None:
     """Return the pilot of a study, a fit of one of its models; None without one.
 
@@ -198,7 +220,7 @@ def pilot_of(
             )
     fitted = str(_read(fit)[1]["options"]["model"])
     model = next((one for one in models if one.name == fitted), models[0])
-    return read_pilot(fit, environment, model, unconverged, draws)
+    return read_pilot(fit, environment, model, unconverged, draws, two_groups)
 
 
 def _read(fit: str | os.PathLike[str]) -> tuple[Path, dict[str, Any]]:
@@ -218,9 +240,15 @@ def _read(fit: str | os.PathLike[str]) -> tuple[Path, dict[str, Any]]:
     return folder, content
 
 
-def _check_plain(folder: Path, options: Mapping[str, Any]) -> None:
+def _check_plain(folder: Path, options: Mapping[str, Any], two_groups: bool) -> None:
     """Raise ValueError if the fitted group is not of independent, free, constant parameters."""
-    names = ("fix", "fit_lapse", "formula", "crossed", "correlated", "separate", "unit")
+    names = ("fix", "fit_lapse", "crossed", "correlated", "separate", "unit")
+    if options.get("formula") and not two_groups:
+        raise ValueError(
+            f"A pilot with a formula knows how two groups differ; {folder} has "
+            f"{', '.join(options['formula'])}. Compare them with `power --comparison between` and "
+            "two subjects or more, or fit it again without."
+        )
     more = [name.replace("_", "-") for name in names if options.get(name)]
     if more:
         raise ValueError(
@@ -255,12 +283,48 @@ def _drawn(folder: Path, model: type[Model], result: Mapping[str, Any], most: in
     for name in ("group_mean", "group_sd"):
         draws = posterior[name].sel(parameter=names).transpose("chain", "draw", "parameter")
         groups.append(draws.to_numpy().reshape(-1, len(names)))
+    formula = list(result["options"].get("formula") or ())
+    labels = _two_groups(folder, result, posterior) if formula else ()
+    if formula:
+        moved = posterior["effect"].transpose("chain", "draw", "term").to_numpy()
+        second = groups[0].copy()
+        for k, text in enumerate(posterior["term"].to_numpy()):
+            second[:, names.index(str(text).partition(" ~ ")[0])] += moved[..., k].ravel()
+        groups.append(second)
     n = len(groups[0])
     chosen = ((np.arange(min(most, n)) + 0.5) * n / min(most, n)).astype(int)
-    mean, sd = (np.asarray(group[chosen], dtype=float) for group in groups)
+    mean, sd, *others = (np.asarray(group[chosen], dtype=float) for group in groups)
     lost = (0, 0)
     if outcomes := result["tables"].get("Outcomes of the answers"):
         unread = [row["count"] for row in outcomes if row["outcome"] not in ANSWERED]
         lost = (sum(unread), outcomes[0]["of"])
     environment = result["options"]["environment"]
-    return Pilot(str(folder), environment, model.name, mean, sd, result["attempted"], lost)
+    whole = Pilot(str(folder), environment, model.name, mean, sd, result["attempted"], lost)
+    if not formula:
+        return whole
+    return replace(whole, second=others[0], formula="; ".join(formula), groups=labels)
+
+
+def _two_groups(folder: Path, result: Mapping[str, Any], posterior: Any) -> tuple[str, str]:
+    """Return the names of the two groups that all effects of a fit are between.
+
+    Raises
+    ------
+    ValueError
+        If they are between more groups, of several columns, of numbers or within subjects.
+    """
+    from knownminds.validation.data.group_fit import CONTRASTS
+
+    terms = [str(term) for term in posterior["term"].to_numpy()]
+    found = [_GROUP.fullmatch(term) for term in terms]
+    pairs = {one.group(2, 3) for one in found if one is not None}
+    between = [row for row in result["tables"].get(CONTRASTS, ()) if row["kind"] == "between"]
+    if None in found or len(pairs) != 1 or len(between) != len(terms) or "|" in str(terms):
+        raise ValueError(
+            "A pilot with a formula tells two groups of subjects apart by one column, as "
+            f"'alpha ~ group' does; {folder} has {', '.join(terms)}. Fit it again with such a "
+            "formula, and of several groups with the rows of two (--where)."
+        )
+    ((column, last),) = pairs
+    first = next(row["low_value"] for row in between if row["high_value"] == last)
+    return f"{column} {first}", f"{column} {last}"

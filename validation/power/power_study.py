@@ -271,11 +271,19 @@ def title_of(question: Mapping[str, Any], find: str = "") -> str:
 def notes_of(cell: Cell) -> list[str]:
     """Return fixed texts on where groups and prices come from."""
     notes = []
-    if Pilot.of(cell) is not None:
+    if (pilot := Pilot.of(cell)) is not None:
         notes.append(
             "The group of each data set is a draw from the posterior of the pilot, and as many "
             "answers are lost at random as the pilot lacks: numbers are averaged over what the "
             "pilot leaves open. Model and settings are the pilot's where no others were named."
+        )
+    if pilot is not None and pilot.second is not None:
+        apart = "their difference is the pilot's" if cell.law.get("own_effect") else (
+            "the second is as far from it as was stated"
+        )  # fmt: skip
+        notes.append(
+            f"The pilot was fitted with {pilot.formula}, of {' and '.join(pilot.groups)}. The "
+            f"first group is like {pilot.groups[0]}, and {apart}."
         )
     if cell.options.get("comparison") == "between" and cell.subjects > 1:
         notes.append("The number of subjects is per group, and there are two groups.")
@@ -531,16 +539,20 @@ def _pilot_of(question: Power, environment: Environment, agent: type[Model]) -> 
         raise ValueError("A stopping rule is studied with a stated group; leave --from out.")
     stated = {"--set": question.truth, "--spread": question.spread}
     stated |= {"--correlation": question.correlation}
-    return pilot_of(question.pilot, question.unconverged, environment.name, [agent], stated)
+    between = question.comparison == "between"
+    return pilot_of(
+        question.pilot, question.unconverged, environment.name, [agent], stated, two_groups=between
+    )
 
 
 def _own_sizes(question: Power, pilot: Pilot | None, measure: Measure) -> Array:
     """Return the effects that the pilot holds possible, [draws]."""
     if pilot is None:
         raise ValueError(f"An effect {PILOT!r} is that of a pilot; add --from FIT.")
-    if question.comparison != "one":
+    if question.comparison != "one" and pilot.second is None:
         raise ValueError(
-            "A pilot of one group knows no difference between two; state its size, NAME=SIZE."
+            "A pilot of one group knows no difference between two; state its size, NAME=SIZE, or "
+            "fit it with a formula (alpha ~ group)."
         )
     if question.effect_sd:
         raise ValueError("The pilot's effect has its spread; leave --effect-sd out.")

@@ -92,8 +92,9 @@ class Power(ExperimentQuestion["Result"]):
     pilot
         A hierarchical fit (its folder): groups are drawn from its posterior. Power is averaged over
         what the pilot leaves open of means and spreads. Model and settings of the experiment are
-        the pilot's, unless others are named. An effect
-        {"optimism_bias": "pilot"} is that of the drawn group, and power its assurance. As many
+        the pilot's, unless others are named. An effect {"optimism_bias": "pilot"} is that of the
+        drawn group, and power its assurance. A fit whose formula tells two groups apart (alpha ~
+        group) is a pilot of a comparison between them, and the effect its difference. As many
         answers are lost, at random, as the pilot lacks.
     run
         A run's folder: what its sessions took prices those of the designs.
