@@ -123,3 +123,19 @@ def test_a_cell_without_a_meaning_ends_a_strict_import_and_is_counted_by_others(
     unreadable = {e.what: e.example for e in account.entries if e.kind == "unreadable"}
     assert unreadable["'action' has no meaning"] == "row 3 of igt.txt"
     assert unreadable["'gain' has no meaning"] == "row 5 of igt.txt"
+
+
+def test_settings_that_no_column_tells_are_listed_and_those_that_rows_contradict_asked_for(
+    tmp_path, knownminds
+):
+    rows = [f"{s}\t{t}\t{1 + t % 2}\t1" for s in range(2) for t in range(1, 61)]
+    file = write(tmp_path, "\n".join(["subjID\ttrial\tchoice\toutcome", *rows]), "b.txt")
+    code, said, err = knownminds("import", file)
+    assert code == 0, err
+    assert "assumed     n_visits=24, win_probability=[[0.25, 0.25]" in said
+    assert "please say  sessions have 60 trials, not 96: --set n_visits=15" in said
+    code, said, err = knownminds("import", file, "--set", "n_visits=15")
+    assert (code, "n_visits" in said, "please say" in said) == (0, False, False)
+    code, said, err = knownminds("import", file, "--set", "n_plays=60")
+    assert code == 2
+    assert "n_visits" in err

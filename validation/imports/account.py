@@ -15,7 +15,8 @@ from knownminds.environments.record.result import Result
 from knownminds.environments.record.text_table import counted
 
 DERIVED, UNREADABLE, LEFT_OUT, TOLD = "derived", "unreadable", "left out", "note"
-KINDS = (DERIVED, UNREADABLE, LEFT_OUT, TOLD)
+ASSUMED, ASKED = "assumed", "please say"
+KINDS = (DERIVED, UNREADABLE, LEFT_OUT, TOLD, ASSUMED, ASKED)
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,8 @@ class Entry:
     kind
         One of `KINDS`: a column or row that was worked out from others; an answer that could not
         be taken, whose trial counts as malformed or what else its outcome says; a row that is no
-        trial; something that a reader has to know.
+        trial; something that a reader has to know; a setting of the experiment that the files do
+        not tell, and one of these that they contradict.
     what
         In words.
     rows

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from knownminds.environments import ENVIRONMENTS, Environment, Trials, make, unknown
-from knownminds.environments.conditions import conditions_of
+from knownminds.environments.conditions import SHARED_DESIGN, conditions_of
 from knownminds.environments.record.text_table import counted
 from knownminds.environments.record.trials import SETTINGS
 
-from .account import DERIVED, LEFT_OUT, TOLD, Account, Table, Tally, account_of
+from .account import ASKED, ASSUMED, DERIVED, LEFT_OUT, TOLD, Account, Table, Tally, account_of
 from .browser import is_json, read_browser
 from .formats import Format, format_of, format_of_map
 from .mapping import UNITS, ColumnMap
@@ -88,6 +90,7 @@ def import_tables(
         table = chosen(_table(file, question, mapping, tally), where, tally)
         tables.append(table)
         known, ready = _format(table, question, mapping)
+        _check_settings(known.environment, settings)
         frame = known.read(ready, tally, settings)
         if question.subject_from_file:
             frame = frame.assign(subject=table.name)
@@ -118,6 +121,10 @@ def import_tables(
     trials = Trials.from_frame(whole, environment=environment)
     if environment is not None:
         trials.frame.attrs[SETTINGS] = {environment.name: _that_hold(environment, trials)}
+        told = dict(known.settings(whole, tables)) if known.settings else {}
+        told |= {**settings, **(known.mapping or ColumnMap()).settings}
+        for entry in assumed(environment, trials, told):
+            tally.add(*entry)
     account = account_of(known.source, names[0], tables, tally, trials.frame)
     return Imported(trials, account, known.mapping)
 
@@ -264,11 +271,15 @@ def _experiment(
 ) -> Environment | None:
     if not known.environment:
         return None
-    plain = make(known.environment)
+    return make(known.environment, **known.settings_of(frame, tables, given))
+
+
+def _check_settings(name: str, given: Mapping[str, Any]) -> None:
+    """Raise ValueError at a setting that the experiment does not have."""
+    shipped = make(name).settings if name else given
     for setting in given:
-        if setting not in plain.settings:
-            raise ValueError(unknown(f"setting of {plain.name}", setting, plain.settings))
-    return make(plain.name, **known.settings_of(frame, tables, given))
+        if setting not in shipped:
+            raise ValueError(unknown(f"setting of {name}", setting, shipped))
 
 
 def _that_hold(environment: Environment, trials: Trials) -> dict[str, Any]:
@@ -279,6 +290,39 @@ def _that_hold(environment: Environment, trials: Trials) -> dict[str, Any]:
     names = {"answer": "reasoning"}
     settings = trials.settings[environment.name]
     return {name: value for name, value in settings.items() if names.get(name, name) not in other}
+
+
+def assumed(
+    environment: Environment, trials: Trials, told: Collection[str]
+) -> list[tuple[str, str]]:
+    """Return what an import takes for granted, and what it asks for; kinds and sentences.
+
+    Predictive checks, controls, measures and studies from a pilot play the experiment with these
+    settings. The size is asked for where all sessions are shorter than it makes them.
+    """
+    shipped, given = type(environment)().settings, environment.settings
+    words = SHARED_DESIGN | {"templates"}
+    taken = {
+        name: value
+        for name, value in given.items()
+        if name not in told and name not in words and value is not None and value == shipped[name]
+    }
+    if not taken:
+        return []
+    texts = [f"{name}={json.dumps(value)}" for name, value in taken.items()]
+    said = ", ".join(shorten(text, 60, placeholder=" ...") for text in texts)
+    found = [(ASSUMED, f"{said}: as shipped, since no column tells; --set NAME=VALUE, if not so")]
+    size, lengths = environment.size, trials.frame.groupby(["subject", "session"]).size()
+    planned, played = environment.n_trials, int(lengths.max())
+    if size not in taken or (lengths != played).any() or played >= planned:
+        return found
+    smaller = taken[size] * played // planned
+    if smaller and make(environment.name, **{**given, size: smaller}).n_trials == played:
+        text = (
+            f"sessions have {played} trials, not {planned}: --set {size}={smaller}, if so planned"
+        )
+        found.append((ASKED, text))
+    return found
 
 
 def _check_scale(frame: pd.DataFrame, environment: Environment, mapping: ColumnMap) -> None:
