@@ -25,9 +25,9 @@ from knownminds.environments import Session, controlled, make, session_stream
 from knownminds.environments.controls import CONTROLS, REPEAT, instructed
 from knownminds.validation.costs.connect import known_agent
 from knownminds.validation.data.controls import SESSIONS, control_values
-from knownminds.validation.engine.scores import mean, share
+from knownminds.validation.engine.scores import share
 from knownminds.validation.engine.usual_models import usual_model
-from knownminds.validation.engine.verdicts import judge_control
+from knownminds.validation.engine.verdicts import ControlTest
 
 STORED = Path(__file__).resolve().parent / "data" / "controls.csv"
 EXPERIMENTS = ("instrumental_learning", "reversal_learning", "restless_bandit")
@@ -113,7 +113,7 @@ def replicate(choose: Choose, name: str, seed: int) -> dict[str, str]:
     verdicts = {}
     for control in CONTROLS:
         values = control_values(control, frames, make(name), about)
-        verdicts[control] = judge_control(control, mean(values), n=len(values)).word
+        verdicts[control] = ControlTest(control).judge(values)[1].word
     return verdicts
 
 

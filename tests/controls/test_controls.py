@@ -13,6 +13,7 @@ sys.path.append(str(Path(__file__).parents[2] / "docs"))
 
 from controls import PLAYERS, by_name, learner, replicate
 
+from knownminds import fit, score
 from knownminds.agents import RescorlaWagner, play, simulate
 from knownminds.environments import (
     Session,
@@ -23,6 +24,7 @@ from knownminds.environments import (
 )
 from knownminds.environments.controls import CONTROLS, instructed, payoffs_of
 from knownminds.validation.data.controls import TABLE, controls_of_runs
+from knownminds.validation.engine.verdicts import ControlTest
 
 # One experiment of each shape: learned from outcomes, with confidence, two stages, stated chances,
 # numbers, numbers in a range that differs between trials, an end that choices bring about.
@@ -114,6 +116,8 @@ def test_a_run_with_controls_is_judged_by_score_and_fit(folder, knownminds):
         code, said, errors = knownminds(command[0], str(folder), *command[1:])
         assert code == 0, errors
         assert said.index("control instruction: failed") < said.index("\n\n")  # above all tables
+    for result in (score(folder), fit(folder)):
+        assert str(ControlTest("reversed")) in result.methods
     code, _, errors = knownminds("fit", str(folder / "controls" / "shuffled"))
     assert code == 2
     assert "control shuffled" in errors

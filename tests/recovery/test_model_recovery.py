@@ -10,8 +10,8 @@ from knownminds.agents import AGENTS, Perseverator
 from knownminds.environments import session_stream
 from knownminds.validation.recovery import model_recovery
 from knownminds.validation.recovery.model_recovery import (
+    ModelChoice,
     Winners,
-    best_of,
     confuse,
     confusion_shares,
     inversion_shares,
@@ -45,6 +45,7 @@ RNG = session_stream(1)
 def test_data_that_all_models_explain_equally_are_undecided():
     # One visit to each casino: all of these models guess there, whatever their parameters.
     result = confuse(PLACE, RIVALS, trials=4, replicates=20, criteria=["aic", "cv"], workers=1)
+    assert all(str(ModelChoice(name)) in result.methods for name in ("aic", "cv"))
     models, shares = result["Data sets by model"], result["Shares"]
     assert (models.xs("cross-validation")["undecided"] == 20).all()
     assert shares.xs("cross-validation")["best"].sum() == 0
@@ -107,10 +108,10 @@ def test_verdicts_ask_for_both_shares():
 
 def test_the_best_is_best_by_more_than_rounding():
     totals = np.array([[1.0, 2.0], [2.0, 2.0 + 1e-6], [3.0, 2.0], [np.nan, 1.0]])
-    assert best_of(totals, larger=False).tolist() == [0, -1, 1, -1]
-    assert best_of(totals, larger=True).tolist() == [1, -1, 0, -1]
+    assert ModelChoice("bic").best(totals).tolist() == [0, -1, 1, -1]
+    assert ModelChoice("cv").best(totals).tolist() == [1, -1, 0, -1]
     impossible = np.array([[-np.inf, -9.0], [-np.inf, -np.inf]])
-    assert best_of(impossible, larger=True).tolist() == [1, -1]
+    assert ModelChoice("cv").best(impossible).tolist() == [1, -1]
 
 
 # Failures

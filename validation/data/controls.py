@@ -36,8 +36,7 @@ from knownminds.environments.controls import (
 from knownminds.llm_adapters.runs.ledger import Ledger
 from knownminds.llm_adapters.runs.runner import TRIALS, called, environment_of_run
 from knownminds.validation.engine.result import Result
-from knownminds.validation.engine.scores import mean
-from knownminds.validation.engine.verdicts import judge_control
+from knownminds.validation.engine.verdicts import ControlTest
 
 from .trials_of_runs import named_runs, runs_in
 
@@ -72,11 +71,15 @@ def controls_of_runs(runs: Sequence[Path]) -> Result:
     names = ["run", "control"] if several else ["control"]
     labels = table[names].agg(", ".join, axis=1)
     verdicts = dict(zip("control " + labels, table["verdict"], strict=True))
+    analyses = list(dict.fromkeys(table.pop("analysis")))
     words = table.assign(verdict=[verdict.word for verdict in table["verdict"]])
     shown = words.set_index(names).drop(
         columns=["participant"] if several else ["run", "participant"]
     )
-    return Result("", verdicts=verdicts, tables={TABLE: shown}, notes=[ABOUT], rows=words)
+    return Result(
+        "", verdicts=verdicts, tables={TABLE: shown}, notes=[ABOUT], rows=words,
+        options={"analysis": analyses},
+    )  # fmt: skip
 
 
 def controls_of_data(data: Any) -> Result:
@@ -101,7 +104,8 @@ def _controls_of(run: Path) -> list[dict[str, Any]]:
         if name == REPEAT or (name in VARYING and REPEAT not in frames):
             continue
         values = control_values(name, frames, environment, configuration)
-        score = mean(values)
+        test = ControlTest(name)
+        score, verdict = test.judge(values)
         rows.append(
             {
                 "participant": f"{configuration['provider']}:{called(configuration)}",
@@ -109,7 +113,8 @@ def _controls_of(run: Path) -> list[dict[str, Any]]:
                 "value": score,
                 "sessions": len(values),
                 "unread": int((~frames[name]["outcome"].isin(ANSWERED)).sum()),
-                "verdict": judge_control(name, score, n=len(values)),
+                "verdict": verdict,
+                "analysis": str(test),
             }
         )
     return rows

@@ -304,8 +304,9 @@ def compute(question: AskFit) -> Fit:
         estimates = _point_fit(task)
     relived = Relived.of(task.trials.frame, task.environment, task.rows)
     checks, predicted = _checks(task, relived, estimates)
+    controls = controls_of_data(question.data)
     parts = [
-        controls_of_data(question.data),
+        replace(controls, options={}),
         estimates.more,
         _support(task, relived, estimates),
         _rivals(task, relived, estimates),
@@ -331,7 +332,7 @@ def compute(question: AskFit) -> Fit:
         notes=[*notes, *(note for part in parts for note in part.notes)],
         attempted=len(frame),
         failed=int((frame["status"] == "failed").sum()),
-        options=task.option_values(),
+        options={**task.option_values(), **controls.options},
         command=task.command(),
         versions=versions(),
         posterior=estimates.fit if hierarchical else None,  # type: ignore[arg-type]

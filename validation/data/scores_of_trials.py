@@ -190,7 +190,7 @@ def compute(question: AskScore) -> Result:
         },
         figures={**figures, **more.figures},
         notes=[*notes, *regressions.notes, *_meanings(table)],
-        options={**options, "analysis": list(analyses)},
+        options={**options, "analysis": [*analyses, *controls.options.get("analysis", ())]},
         command=_command(options),
         versions=versions(),
     )

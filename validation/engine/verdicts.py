@@ -47,10 +47,12 @@ from dataclasses import dataclass
 from math import atanh, ceil, inf, isfinite, isnan, log10, nan, sqrt
 from typing import Any
 
+import numpy as np
 import scipy
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from .scores import Score, share
+from .scores import Score, mean, share
 
 RECOVERABLE_R, WEAK_R = 0.8, 0.5
 RECOVERABLE_WIDTH, WEAK_WIDTH = 0.6, 0.87  # sqrt(1 - r**2) of the above
@@ -371,14 +373,36 @@ def judge_size(
     return judge(SIZES, [held], n, unit="data set")
 
 
-def judge_control(control: str, number: Score, *, n: int) -> Verdict:
-    """Judge whether a player passes a control, see `CONTROLS`, by its mean over n sessions."""
-    if n < LEAST_SESSIONS:
-        return too_few(n, LEAST_SESSIONS, "sessions")
-    what, limit = CONTROLS[control]
-    words = ("passed", "failed") if control in PASSED_BELOW else ("failed", "passed")
-    held = Held.around((limit,), number, reason(what, number.value, number.error, limit))
-    return judge(words, [held], n, unit="session")
+@dataclass(frozen=True)
+class ControlTest:
+    """How a player is judged by a control, as `Analysis` says how a measure is tested.
+
+    Parameters
+    ----------
+    control
+        One of `CONTROLS`.
+    """
+
+    control: str
+
+    def judge(self, values: ArrayLike) -> tuple[Score, Verdict]:
+        """Return the mean over sessions [n], and whether the control is passed."""
+        number, n = mean(values), np.size(values)
+        if n < LEAST_SESSIONS:
+            return number, too_few(n, LEAST_SESSIONS, "sessions")
+        what, limit = CONTROLS[self.control]
+        words = ("passed", "failed") if self.control in PASSED_BELOW else ("failed", "passed")
+        held = Held.around((limit,), number, reason(what, number.value, number.error, limit))
+        return number, judge(words, [held], n, unit="session")
+
+    def __str__(self) -> str:
+        """Return the test as a methods section says it."""
+        what, limit = CONTROLS[self.control]
+        side = "below" if self.control in PASSED_BELOW else "above"
+        return (
+            f"control {self.control}: mean over sessions ({what}), passed if it lies {side} "
+            f"{limit:g} by {CLEAR:g} standard errors"
+        )
 
 
 def judge_ranks(

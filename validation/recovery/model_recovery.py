@@ -69,12 +69,12 @@ from knownminds.validation.power.pilot import pilot_of
 
 from .questions import Confuse
 
-# What each is called, and whether a larger score is the better one.
-CRITERIA: Mapping[str, tuple[str, bool]] = {
-    "aic": ("AIC", False),
-    "bic": ("BIC", False),
-    "cv": ("cross-validation", True),
-    "loo": ("PSIS-LOO", True),
+# What each is called, how rivals are fitted, and whether a larger score is the better one.
+CRITERIA: Mapping[str, tuple[str, str, bool]] = {
+    "aic": ("AIC", "maximum likelihood", False),
+    "bic": ("BIC", "maximum likelihood", False),
+    "cv": ("cross-validation", "maximum likelihood", True),
+    "loo": ("PSIS-LOO", "posteriors", True),
 }
 LEFT_OUT = ("cv", "loo")  # criteria that leave sequences out
 SIZES = ("subjects", "sessions", "trials")
@@ -94,6 +94,45 @@ NOTES = (
     f"two words. confused: the interval of that share begins above {CONFUSED_SHARE}. At least "
     f"{LEAST_DATA_SETS} data sets are needed.",
 )
+
+
+@dataclass(frozen=True)
+class ModelChoice:
+    """How the best of several models is found, as `Analysis` says how a measure is tested.
+
+    Parameters
+    ----------
+    criterion
+        One of `CRITERIA`.
+    """
+
+    criterion: str
+
+    @property
+    def larger(self) -> bool:
+        """Whether larger scores are better."""
+        return CRITERIA[self.criterion][2]
+
+    def best(self, totals: Array) -> NDArray[np.int64]:
+        """Return the column with the best total in each row; -1 where two are equal, one is NaN.
+
+        Parameters
+        ----------
+        totals
+            Scores of the data sets by model, [n, M].
+        """
+        scores = totals if self.larger else -totals
+        best = scores.max(axis=1, keepdims=True)
+        # A score of minus infinity has lost, and equals nothing.
+        tied = (scores >= best - TIE) & np.isfinite(best)
+        return np.where(tied.sum(axis=1) == 1, scores.argmax(axis=1), -1).astype(np.int64)
+
+    def __str__(self) -> str:
+        """Return the choice as a methods section says it."""
+        name, fits, _ = CRITERIA[self.criterion]
+        end = "largest" if self.larger else "smallest"
+        return f"{name}: {fits} of each subject; the model with the {end} sum over subjects is best"
+
 
 confuse = verb(Confuse, __name__)
 
@@ -369,7 +408,7 @@ def winners(tables: Sequence[pd.DataFrame], criterion: str, models: Sequence[str
         totals = scores.groupby(table["replicate"]).sum().to_numpy(copy=True)
         lost = scores.isna().any(axis=1).groupby(table["replicate"]).any().to_numpy()
         totals[lost] = np.nan
-        winner = best_of(totals, larger=CRITERIA[criterion][1])
+        winner = ModelChoice(criterion).best(totals)
         counts[i] = np.bincount(winner[winner >= 0], minlength=m)
         failed[i] = lost.sum()
         undecided[i] = ((winner < 0) & ~lost).sum()
@@ -500,6 +539,7 @@ def say(rows: Rows) -> Result:
         attempted=study.replicates * len(study.cells),
         failed=len(lost),
         notes=[*_about_selection(models, first.options["all_trials"]), *NOTES],
+        options={**study.options, "analysis": [str(ModelChoice(name)) for name in criteria]},
     )
 
 
@@ -566,20 +606,3 @@ def draw_matrices(pairs: pd.DataFrame) -> Figure:
         axis.set_xlabel("best fit")
     axes[0].set_ylabel("simulated")
     return figure
-
-
-def best_of(totals: Array, *, larger: bool) -> NDArray[np.int64]:
-    """Return the column with the best total in each row; -1 where two are equal or one is NaN.
-
-    Parameters
-    ----------
-    totals
-        Scores of the data sets by model, [n, M].
-    larger
-        Whether larger scores are better.
-    """
-    scores = totals if larger else -totals
-    best = scores.max(axis=1, keepdims=True)
-    # A score of minus infinity has lost, and equals nothing.
-    tied = (scores >= best - TIE) & np.isfinite(best)
-    return np.where(tied.sum(axis=1) == 1, scores.argmax(axis=1), -1).astype(np.int64)

@@ -43,7 +43,7 @@ from knownminds.validation.power.bisection import (
     sizes_to_try,
 )
 
-from .model_recovery import CRITERIA, SIZES, confusion_study, score_batch, winners
+from .model_recovery import SIZES, ModelChoice, confusion_study, score_batch, winners
 from .questions import Confuse
 
 SPREAD = 1.0  # of the start of a curve: criteria may prefer one model in small designs
@@ -163,6 +163,10 @@ def _follow(question: Confuse, start: Study, rows_of: Step) -> Result:
         notes=NOTES,
         attempted=sum(rows.study.replicates * len(rows.study.cells) for rows in all_rows),
         missing=int(bisection.outcome == "not finished"),
+        options={
+            **start.options,
+            "analysis": [str(ModelChoice(one)) for one in start.cells[0].options["criteria"]],
+        },
     )
 
 
@@ -186,7 +190,7 @@ def exceedance_limits(rows: Rows, names: Sequence[str], seed: int) -> pd.DataFra
     """
     cell = rows.study.cells[0]
     (criterion,) = cell.options["criteria"]
-    sign = 1.0 if CRITERIA[criterion][1] else -0.5
+    sign = 1.0 if ModelChoice(criterion).larger else -0.5
     columns = [f"{criterion}_{name}" for name in names]
     pools = [sign * rows.of(i)[columns].dropna().to_numpy(dtype=float) for i in range(len(names))]
     if cell.subjects > 1 or min(map(len, pools)) == 0:
