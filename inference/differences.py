@@ -79,9 +79,8 @@ def difference(one: Measured, other: Measured) -> Difference:
     spread = sum(variance**2 / freedom for variance, freedom in parts if variance > 0)
     gap, error = one.value - other.value, float(np.sqrt(total))
     freedom = total**2 / spread if spread > 0 else np.inf
-    law = scipy.stats.t(freedom)
-    half = float(law.ppf(0.975)) * error
-    p_value = float(2 * law.sf(abs(gap) / error)) if error > 0 else np.nan
+    half = float(scipy.special.stdtrit(freedom, 0.975)) * error
+    p_value = 2 * float(scipy.special.stdtr(freedom, -abs(gap) / error)) if error > 0 else np.nan
     sizes = float(np.sqrt((mine**2).sum() * (theirs**2).sum()))
     correlation = float(mine @ theirs) / sizes if sizes > 0 else np.nan
     whole = len(both) == len(a) == len(b) >= LEAST_SWAPPED and np.isfinite(p_value)

@@ -11,6 +11,7 @@ from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import Result
+from knownminds.inference.differences import Measured, difference
 from knownminds.inference.measure import interval_tests
 from knownminds.inference.resampling import jackknife
 
@@ -59,28 +60,22 @@ class ReasonerIntervals(Result):
     blocks: tuple[tuple[str, ...], ...]
     without: dict[str, tuple[Array, ...]]
 
+    def measured(self, quantity: str, subject: str) -> Measured:
+        """Return a quantity of a subject, with what each story does to it."""
+        i = self.subjects.index(subject)
+        value, error = (float(each[quantity][i]) for each in (self.value, self.error))
+        without, names = self.without[quantity][i], self.blocks[i]
+        moved = jackknife(0.0, without, np.ones(len(without)))[2].tolist()
+        influence = dict(zip(names, moved, strict=True)) if np.isfinite(error) else {}
+        return Measured(value, error, max(len(names) - 1.0, 1.0), influence)
+
     def difference(self, quantity: str, one: str, other: str) -> tuple[float, float, float]:
         """Return `one` minus `other` of a quantity, with the ends of its interval.
 
-        If both answered the same stories, the blocks are left out of both together, so that the
-        effect of a story on both cancels. Otherwise their errors count as independent.
+        It is a contrast of pairs of the stories that both answered, see `differences.difference`.
         """
-        i, j = self.subjects.index(one), self.subjects.index(other)
-        value = float(self.value[quantity][i] - self.value[quantity][j])
-        if self.blocks[i] == self.blocks[j]:
-            apart = self.without[quantity][i] - self.without[quantity][j]
-            error, freedom = _error(apart), float(len(apart) - 1)
-        else:
-            parts = [self.error[quantity][k] for k in (i, j)]
-            error = float(np.hypot(*parts))
-            sizes = [max(len(self.blocks[k]) - 1, 1) for k in (i, j)]
-            with np.errstate(invalid="ignore", divide="ignore"):
-                weights = sum(e**4 / n for e, n in zip(parts, sizes, strict=True))
-                freedom = float(error**4 / weights)
-        tests = interval_tests(
-            np.array([value]), np.array([error]), np.array([freedom]), np.array([2])
-        )
-        return value, tests.first["low"], tests.first["high"]
+        gap = difference(self.measured(quantity, one), self.measured(quantity, other))
+        return gap.value, gap.low, gap.high
 
 
 def reasoner_intervals(

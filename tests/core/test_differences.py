@@ -68,7 +68,7 @@ def test_measures_say_what_each_session_does_to_them(name):
 @pytest.mark.parametrize("sessions", [5, 10, 40])
 def test_a_contrast_of_pairs_keeps_its_promises_and_finds_more(correlation, sessions):
     """Taken as independent, .9 gives no false alarm at all and hides most effects."""
-    rng, n, law = np.random.default_rng(6), 4000, [[1.0, correlation], [correlation, 1.0]]
+    rng, n, law = np.random.default_rng(6), 2000, [[1.0, correlation], [correlation, 1.0]]
     counts = dict.fromkeys(("alarm", "swaps", "covers", "found", "found before", "before"), 0)
     for _ in range(n):
         a, b = rng.multivariate_normal([0.0, 0.0], law, sessions).T

@@ -15,6 +15,7 @@ from knownminds.inference.causes.causal_answers import causal_answers
 from knownminds.inference.causes.cell_contrast import COMPLIANT
 from knownminds.inference.causes.domain_differences import DOMAINS
 from knownminds.inference.causes.least_squares_reasoner import ALL_PARAMETERS
+from knownminds.inference.causes.reasoner_intervals import BOUNDS
 from knownminds.inference.causes.robustness import robustness
 from knownminds.validation.causes.causal_profile import (
     PARAMETERS,
@@ -190,6 +191,10 @@ def profiles(data: Answers) -> Profiles:
     cell = units[list(WHOSE)].merge(first, how="left", on=list(WHOSE))[CELL]
     parts = []
     for name, label in LABELS.items():
+        moved: list[Any] = [
+            dict(profile.intervals.measured(name, unit).influence) if name in BOUNDS else {}
+            for unit in units[UNIT]
+        ]
         rows = units[[*WHOSE, "complies"]].assign(
             quantity=name,
             label=label,
@@ -199,6 +204,7 @@ def profiles(data: Answers) -> Profiles:
             high=units[f"{name}_high"].astype(float),
             standard_error=units[f"{name}_error"].astype(float),
             freedom=units[f"{name}_freedom"].astype(float),
+            influence=pd.Series(moved, units.index),
         )
         score = f"{label}: " + rows[SETTING] + ", " + rows[PROMPT]
         compared = (rows[WHO] != PEOPLE) & (name not in UNCOMPARED)

@@ -35,9 +35,10 @@ TITLE = "Two models at a time"
 TEXT = (
     "Every score of every two models: the difference with its 95% interval, and a verdict by the "
     "p-value after Holm's correction over all differences on this page. Differences of what both "
-    "did in the same sessions or contexts are of pairs; r is the correlation of these. Models that "
-    "did not play a cell under the same conditions are not compared in it. The table has the first "
-    "rows, "
+    "did in the same sessions or contexts are of pairs; r is the correlation of these. Where there "
+    "is none, both count as independent, and intervals are too wide if they go together. Models "
+    "that did not play a cell under the same conditions are not compared in it. The table has the "
+    "first rows, "
     f"differences before the others, by their p-values; of more than {MOST_ROWS} the file has all."
 )
 
