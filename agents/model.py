@@ -167,6 +167,11 @@ class Model(metaclass=ABCMeta):  # tells mypy that models are hashable
         means.
     selection
         The trials to which the model is fitted unless all are requested; None for all.
+    nested_in
+        The name of a model whose parameters, some of them fixed or tied, this one has; "" for none.
+    contains
+        By the name of a model that lies within this one otherwise, the values of the parameters at
+        which it does, see `Nesting`.
     recommended
         The design that recovers its parameters.
     prepare
@@ -197,6 +202,8 @@ class Model(metaclass=ABCMeta):  # tells mypy that models are hashable
     kinds: ClassVar[tuple[str, tuple[int, ...]] | None] = None
     mixes_lapses: ClassVar[bool] = False
     selection: ClassVar[Selection | None] = None
+    nested_in: ClassVar[str] = ""
+    contains: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     recommended: ClassVar[Any] = Recommended()
     prepare: ClassVar[
         staticmethod[[Integers, Integers, Mapping[str, Array], bool], Prepared] | None

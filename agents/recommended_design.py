@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -44,15 +45,24 @@ class RecommendedDesign:
 
 
 @cache
-def _shipped() -> dict[str, RecommendedDesign]:
-    text = Path(__file__).with_name("recommended.toml").read_text(encoding="utf-8")
+def _beside(module: str) -> dict[str, RecommendedDesign]:
+    """Return the designs in `recommended.toml` beside a module; none if there is no such file."""
+    here = getattr(sys.modules.get(module), "__file__", None)
+    file = Path(here or "").with_name("recommended.toml")
+    if here is None or not file.is_file():
+        return {}
+    text = file.read_text(encoding="utf-8")
     return {name: RecommendedDesign(**design) for name, design in tomllib.loads(text).items()}
 
 
 class Recommended:
-    """The design of a model as a class attribute: that of `recommended.toml`, or of its base."""
+    """The design of a model as a class attribute.
+
+    It is that of `recommended.toml` beside the file of the class, or of its nearest base.
+    """
 
     def __get__(self, instance: object, owner: type) -> RecommendedDesign | None:
         """Return the design; None if there is none."""
-        names = [vars(base).get("name") for base in owner.__mro__]
-        return next((_shipped()[name] for name in names if name in _shipped()), None)
+        named = [(base.__module__, vars(base).get("name")) for base in owner.__mro__]
+        found = (_beside(module).get(str(name)) for module, name in named)
+        return next((design for design in found if design is not None), None)

@@ -3,7 +3,7 @@
     python docs/gates.py                         # all of them, before a release: two CPU hours
     python docs/gates.py rescorla_wagner --small # one, a tenth of the size: to see that it works
 
-A model is put through its gates in its recommended design (`agents/recommended.toml`). The
+A model is put through its gates in its recommended design (`recommended`). The
 table is written as CSV with date and version; `docs/gallery.py` shows it.
 """
 
@@ -54,7 +54,7 @@ def design_of(model: type[Model]) -> RecommendedDesign:
     """Return the recommended design of a model; ValueError if it has none."""
     if model.recommended is None:
         raise ValueError(
-            f"{model.name} has no recommended design; add one to agents/recommended.toml."
+            f"{model.name} has no recommended design; add one to the recommended.toml beside it."
         )
     return model.recommended
 

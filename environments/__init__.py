@@ -6,6 +6,8 @@
 from types import ModuleType as _Module
 from typing import Any
 
+from knownminds.members import Members as _Members
+
 from .bandits.balloon_risk import BalloonRisk as BalloonRisk
 from .bandits.horizon import Horizon as Horizon
 from .bandits.instrumental_learning import InstrumentalLearning as InstrumentalLearning
@@ -106,40 +108,9 @@ from .world import Table as Table
 from .world import World as World
 from .world import follow_world as follow_world
 
-ENVIRONMENTS: dict[str, type[Environment]] = {
-    kind.name: kind
-    for kind in (
-        InstrumentalLearning,
-        Coins,
-        Dice,
-        Choice,
-        Preference,
-        Collider,
-        MarkerLocation,
-        LineRatio,
-        MazeDistance,
-        Duration,
-        BalloonRisk,
-        Horizon,
-        ProbabilisticReasoning,
-        TemporalDiscounting,
-        Diagnosis,
-        TwoStep,
-        RestlessBandit,
-        ReversalLearning,
-        IowaGambling,
-        CueConflict,
-        CausalInference,
-        CausalStrength,
-        RiskyChoice,
-        Ambiguity,
-        Counts,
-        LinkedCoins,
-        Ultimatum,
-        PublicGoods,
-        AdjustingAmount,
-    )
-}
+ENVIRONMENTS: _Members[type[Environment]] = _Members(
+    "environments", lambda value: isinstance(value, type) and issubclass(value, Environment)
+)
 
 
 def make(name: str, **settings: Any) -> Environment:

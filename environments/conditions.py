@@ -55,8 +55,17 @@ def words_of(environment: Environment) -> list[str]:
 
 
 def shipped_words(environment: Environment) -> Path:
-    """Return the file of an experiment's shipped templates, whether or not there is one."""
-    return Path(inspect.getfile(type(environment))).with_name(f"{environment.name}.toml")
+    """Return the file of an experiment's shipped templates, whether or not there is one.
+
+    It has the experiment's name and lies beside the file of its class; if there is none, it is that
+    of the class from which it derives.
+    """
+    files = [
+        Path(inspect.getfile(kind)).with_name(f"{kind.name}.toml")
+        for kind in type(environment).__mro__
+        if issubclass(kind, Environment) and hasattr(kind, "name")
+    ]
+    return next((file for file in files if file.is_file()), files[0])
 
 
 def words_hash(environment: Environment) -> str:

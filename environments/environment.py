@@ -108,6 +108,13 @@ class Environment(ABC):
         with cards that are taken from a deck.
     changed_by
         The control that changes it, see `controls`; "" if none does.
+    usual_model
+        The name of the model that is taken where none is named; "" for one that plays it.
+    searched
+        What a search for a design tries for settings: a `Span`, some `Among`, what is `Searched` in
+        parts, or None for all that the rule of the setting allows.
+    published
+        The paper's values of settings of which others are shipped.
     past
         What a prompt shows of earlier trials: "all"; a "part", such as the last ten (a model that
         remembers more has to keep the rest itself); or "none". With "none" each trial stands alone,
@@ -131,6 +138,9 @@ class Environment(ABC):
     past: ClassVar[Past] = "all"
     world: type[World] = Payoffs
     changed_by: ClassVar[str] = ""
+    usual_model: ClassVar[str] = ""
+    searched: ClassVar[Mapping[str, Any]] = {}
+    published: ClassVar[Mapping[str, Any]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Gather the settings of a class."""

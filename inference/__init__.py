@@ -6,33 +6,14 @@ their first use.
 
 from typing import TYPE_CHECKING, Any
 
+from knownminds.members import Members
+
 from .agent_contract import check_agent
 from .analysis import Analysis
-from .bandits.deck_measures import DECK_MEASURES
-from .bandits.exploration import exploration
-from .bandits.learning_rates import LEARNING_RATE, OPTIMISM_BIAS
-from .bandits.meta_cognition import meta_cognition
-from .bandits.model_basedness import model_basedness
-from .bandits.reversal_measures import perseverative_errors, stay_or_shift, trials_to_criterion
-from .bandits.risk import risk
-from .bandits.temporal_discounting_score import temporal_discounting
-from .bandits.weighting import weighting
-from .causes.cell_contrast import explaining_away, markov_violation
 from .causes.least_squares_reasoner import leave_one_task_out
-from .causes.network_contrasts import (
-    DO_VERSUS_SEE,
-    NETWORK_EXPLAINING_AWAY,
-    NETWORK_MARKOV_VIOLATION,
-)
-from .causes.reasoner_measure import determinacy, reasoning_consistency
-from .causes.strength_contrasts import frequency_illusion, power_weight
-from .chance.belief_biases import OUTCOME_BIASES
-from .chance.idle_evidence import IDLE_PULLS
-from .decisions.ladders import area_of_gains, area_under_curve, indifference_points
-from .decisions.risk_attitudes import LOSS_AVERSION, risk_attitude
-from .decisions.sharing import conditional_cooperation, generous_offers, low_offers_rejected
+from .decisions.ladders import area_under_curve, indifference_points
 from .diagnosis.belief_decisions import BeliefDecisions
-from .diagnosis.coherence import COHERENCE, Coherence
+from .diagnosis.coherence import Coherence
 from .diagnosis.conditional_independence import conditional_independence
 from .diagnosis.elicitation_consistency import elicitation_consistency
 from .diagnosis.iterated_expectation import iterated_expectation
@@ -42,10 +23,7 @@ from .fits.cross_validation import Folds, cross_validate
 from .fits.identifiability import identifiability
 from .fits.model_data import ModelData, Unknowns
 from .fits.point import PointFit, maximum_a_posteriori, maximum_likelihood
-from .magnitudes.cue_weight import CUE_MEASURES
-from .magnitudes.normalised_error import NORMALISED_ERROR
 from .magnitudes.observer_fits import fit_observers
-from .magnitudes.regression_to_the_mean import REGRESSION_TO_THE_MEAN
 from .measure import Dial, Estimate, FittedMeasure, Measure, ParameterMeasure, SubjectMeasure
 from .posteriors.comparison import LeaveOneOut, leave_one_sequence_out
 from .posteriors.posterior import Posterior, posterior
@@ -59,45 +37,7 @@ if TYPE_CHECKING:
     from .posteriors.group_model import GroupModel, HierarchicalFit, hierarchical, pymc_model
     from .posteriors.left_out_subjects import predict_left_out
 
-BOTH = (False, True)  # the measure, and its released form
-
-MEASURES: dict[str, Measure] = {
-    measure.name: measure
-    for measure in (
-        OPTIMISM_BIAS,
-        LEARNING_RATE,
-        risk,
-        *(weighting(of, released) for of in ("prior", "likelihood") for released in BOTH),
-        *map(temporal_discounting, BOTH),
-        *map(model_basedness, BOTH),
-        *(exploration(kind, released) for kind in ("directed", "random") for released in BOTH),
-        *map(meta_cognition, BOTH),
-        perseverative_errors,
-        trials_to_criterion,
-        stay_or_shift("win"),
-        stay_or_shift("loss"),
-        *DECK_MEASURES,
-        *(risk_attitude(likely, loss) for loss in BOTH for likely in BOTH),
-        LOSS_AVERSION,
-        low_offers_rejected,
-        generous_offers,
-        conditional_cooperation,
-        area_of_gains,
-        *(kind(released) for kind in (explaining_away, markov_violation) for released in BOTH),
-        *(kind(released) for kind in (determinacy, reasoning_consistency) for released in BOTH),
-        DO_VERSUS_SEE,
-        NETWORK_MARKOV_VIOLATION,
-        NETWORK_EXPLAINING_AWAY,
-        power_weight,
-        frequency_illusion,
-        NORMALISED_ERROR,
-        REGRESSION_TO_THE_MEAN,
-        *CUE_MEASURES,
-        *OUTCOME_BIASES,
-        *IDLE_PULLS,
-        *COHERENCE,
-    )
-}
+MEASURES: Members[Measure] = Members("measures", lambda value: isinstance(value, Measure))
 
 # PyMC takes seconds to import, so these names are looked up at their first use.
 _LATER = {

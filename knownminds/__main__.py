@@ -4,10 +4,13 @@ import sys
 
 
 def main() -> None:
-    """Run the command; an interrupt while it is imported is one line as well."""
+    """Run the command; an interrupt or a wrong list while it is imported is one line as well."""
     try:
-        from knownminds.validation.cli import main as run
-
+        try:
+            from knownminds.validation.cli import main as run
+        except ValueError as error:  # of what packages list, see `knownminds.members`
+            print(f"knownminds: {error}", file=sys.stderr)
+            raise SystemExit(2) from None
         run()
     except KeyboardInterrupt:
         print("knownminds: stopped. Nothing was begun.", file=sys.stderr)

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from knownminds.environments import unknown
+from knownminds.members import listed
 
 from .adapter import (
     Adapter,
@@ -24,14 +25,11 @@ from .known_minds.synthetic import Synthetic
 from .providers.openai import HOSTS
 from .runs.runner import run_session
 
-# What is shipped is named, so that nothing is imported before it is used; what others bring is a
+# What a package lists is named, so that nothing is imported before it is used; a file brings a
 # class.
 ADAPTERS: dict[str, str | type] = {
-    "anthropic": "providers.anthropic:Anthropic",
-    "google": "providers.google:Google",
-    **dict.fromkeys(HOSTS, "providers.openai:OpenAI"),
-    "synthetic": "known_minds.synthetic:Synthetic",
-    "transformers": "providers.transformers:Transformers",
+    **{name: place.module for name, place in listed("adapters").items()},
+    **dict.fromkeys(HOSTS, f"{__name__}.providers.openai:OpenAI"),
 }
 
 
@@ -43,7 +41,7 @@ def load(name: str) -> Any:
     if not isinstance(entry, str):
         return entry
     module, _, adapter = entry.partition(":")
-    made = getattr(import_module(f"{__name__}.{module}"), adapter)
+    made = getattr(import_module(module), adapter)
     return partial(made, provider=name) if name in HOSTS else made
 
 

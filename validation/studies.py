@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from knownminds.members import listed
+
 STUDY = "study.json"
 # Studies by command: the module whose `say` makes a result of rows.
 STUDIES = {
@@ -35,9 +37,4 @@ def files_in(folder: Path) -> list[str]:
 
 # What `audit` looks at besides single measures: modules with `study`, `work` and `say`, and
 # OPTIONS, the options that they take besides --set, --replicates and --seed.
-AUDITS = {
-    "channel": "channel.channel_study",
-    "coherence": "diagnosis.coherence_audit",
-    "consistency": "magnitudes.consistency_audit",
-    "shortcuts": "power.shortcut_audit",
-}
+AUDITS = {name: place.module for name, place in listed("audits").items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -82,6 +82,9 @@ class QuasiHyperbolicDiscounter(ExponentialDiscounter):
 
     summary = "sets the present apart and discounts the future at a constant rate, V = A b d^D"
     source = "Laibson 1997"
+    contains: ClassVar = {
+        "exponential_discounter": {"beta": 1.0, "delta": lambda inner: np.exp(-inner.k)}
+    }
 
     k = None
     beta = unit(
@@ -122,6 +125,7 @@ class GeneralisedHyperbolicDiscounter(ExponentialDiscounter):
 
     summary = "discounts by a hyperbola of any bend, V = A / (1 + k D)^s"
     source = "Myerson and Green 1995; Loewenstein and Prelec 1992"
+    contains: ClassVar = {"hyperbolic_discounter": {"s": 1.0}}
 
     k = _rate("discount rate per month", "Myerson and Green 1995")
     s = _bend("bend of the curve; 1 is the hyperbola of Mazur", "Myerson and Green 1995")
@@ -140,6 +144,7 @@ class RachlinDiscounter(ExponentialDiscounter):
 
     summary = "discounts by a hyperbola of a delay felt as a power, V = A / (1 + k D^s)"
     source = "Rachlin 2006"
+    contains: ClassVar = {"hyperbolic_discounter": {"s": 1.0}}
 
     k = _rate("discount rate at a delay of one month", "Rachlin 2006")
     s = _bend("sensitivity to delays: exponent of months", "Rachlin 2006")
@@ -158,6 +163,7 @@ class ConstantSensitivityDiscounter(ExponentialDiscounter):
 
     summary = "discounts by impatience and by sensitivity to time, V = A exp(-(k D)^s)"
     source = "Ebert and Prelec 2007"
+    contains: ClassVar = {"exponential_discounter": {"s": 1.0}}
 
     k = _rate("impatience: one over the months after which 1/e remains", "Ebert and Prelec 2007")
     s = _bend("sensitivity to time; 1 discounts at a constant rate", "Ebert and Prelec 2007")
@@ -177,6 +183,7 @@ class FixedCostDiscounter(HyperbolicDiscounter):
 
     summary = "discounts hyperbolically, and any wait costs the same, V = A / (1 + k D) - b"
     source = "Benhabib, Bisin and Schotter 2010"
+    contains: ClassVar = {"hyperbolic_discounter": {"b": 0.0}}
 
     k = HyperbolicDiscounter.k
     b = positive(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -99,6 +99,7 @@ class HorizonBlind(HorizonExplorer):
     summary = "explores for information and at random, however many plays are left"
     nested_in = "horizon_explorer"
     source = "Wilson, Geana, White, Ludvig and Cohen 2014, without the effect of the horizon"
+    contains: ClassVar = {"random_responder": {"A": 0.0, "B": 0.0, "s": float("inf")}}
 
     A = real("information bonus, in tens of points", mean=0.25, sd=0.7, source=WILSON)
     B = HorizonExplorer.B

@@ -5,7 +5,7 @@ They choose by softmax(beta V + kappa [a was the last choice in this context]), 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -56,6 +56,7 @@ class ForgettingLearner(ValueLearner):
 
     summary = "Rescorla-Wagner learner who forgets what was not chosen"
     source = "Ito and Doya 2009"
+    contains: ClassVar = {"rescorla_wagner": {"phi": 0.0}}
 
     alpha = unit(
         "learning rate of the chosen action", mean=-0.5, sd=1.0, source="Ito and Doya 2009"
@@ -86,6 +87,7 @@ class PearceHall(ValueLearner):
 
     summary = "learns fast of what has been surprising and slowly of what has not"
     source = "Pearce and Hall 1980; Li, Schiller, Schoenbaum, Phelps and Daw 2011"
+    contains: ClassVar = {"rescorla_wagner": {"eta": 0.0}}
 
     alpha = unit(
         "learning rate where the associability is 1", mean=0.0, sd=1.0, source="Li et al. 2011"
@@ -190,6 +192,12 @@ class OutcomeSensitivity(ValueLearner):
 
     summary = "Rescorla-Wagner learner to whom wins and their absence matter differently"
     source = "Seymour, Daw, Roiser, Dayan and Dolan 2012"
+    contains: ClassVar = {
+        "rescorla_wagner": {
+            "rho_win": lambda inner: inner.beta / 2,
+            "rho_loss": lambda inner: inner.beta / 2,
+        }
+    }
 
     alpha = unit("learning rate", mean=-0.5, sd=1.0, source="Seymour et al. 2012")
     rho_win = positive(
@@ -224,6 +232,10 @@ class RescorlaWagnerChoiceKernel(ValueLearner):
 
     summary = "Rescorla-Wagner learner with a trace of all earlier choices"
     source = "Wilson and Collins 2019, model 5; Lau and Glimcher 2005"
+    contains: ClassVar = {
+        "rescorla_wagner": {"alpha_c": 1.0, "beta_c": "kappa"},
+        "choice_kernel": {"alpha": 0.5, "beta": 0.0},
+    }
 
     alpha = unit("learning rate of values", mean=-0.5, sd=1.0, source="Wilson and Collins 2019")
     beta = ValueLearner.beta

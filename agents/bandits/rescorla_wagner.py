@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -70,6 +70,7 @@ class RescorlaWagner(RescorlaWagnerDual):
     summary = "Rescorla-Wagner learner with one learning rate"
     nested_in = "rescorla_wagner_dual"
     source = "Rescorla and Wagner 1972; Sutton and Barto 2018, chapter 2"
+    contains: ClassVar = {"perseverator": {"alpha": 0.5, "beta": 0.0}}
 
     alpha = unit(
         "learning rate: share of the surprise that enters the value",

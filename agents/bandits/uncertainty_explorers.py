@@ -91,3 +91,4 @@ ThompsonExplorer = holding(
     w_value=0.0,
     w_directed=0.0,
 )
+ThompsonExplorer.contains = {"random_responder": {"w_random": 0.0}}

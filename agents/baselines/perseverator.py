@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ class Perseverator(Model):
 
     summary = "repeats (or, with negative kappa, alternates) whatever the rewards"
     source = "Lau and Glimcher 2005, choice kernel of length one"
+    contains: ClassVar = {"random_responder": {"kappa": 0.0}}
     n_actions = None
     separate = ("context", "stage", "game")
 
@@ -57,6 +58,7 @@ class ChoiceKernel(Perseverator):
 
     summary = "repeats what was chosen often of late, whatever the rewards"
     source = "Wilson and Collins 2019, model 4; Lau and Glimcher 2005"
+    contains: ClassVar = {"perseverator": {"alpha_c": 1.0, "beta_c": "kappa"}}
 
     kappa = None
     alpha_c, beta_c = ALPHA_C, BETA_C

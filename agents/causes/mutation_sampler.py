@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import product
 from math import exp, log, pi
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numba import njit
@@ -317,6 +317,7 @@ class MutationSampler(CausalReasoner):
     name = "mutation_sampler"
     summary = "samples states of a noisy-OR by a short random walk from its prototypes"
     source = "Davis and Rehder 2020"
+    contains: ClassVar = {"noisy_or": {"lambda": float("inf")}}
     columns = ("response", "graph", "query", "first", "second", "third")
     design = ("graph", "query", "first", "second", "third")
     separate = ()

@@ -238,6 +238,7 @@ class AssociativeReasoner(LeakyNoisyOr):
     name = "associative_reasoner"
     summary = "mixes a noisy-OR with the share of observed variables that are present"
     source = "association as the rival of causal inference; Rehder and Waldmann 2017"
+    contains: ClassVar = {"noisy_or": {"k": 0.0}}
 
     k = unit("share of association in an answer", mean=-1.0, sd=1.5)
     sigma = NOISE

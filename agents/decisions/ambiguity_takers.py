@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from knownminds.agents.compiler.definition import positive, real, unit
 from knownminds.agents.model import Model
@@ -64,6 +64,7 @@ class AmbiguityInsensitive(AmbiguityNeutral):
     name = "ambiguity_insensitive"
     summary = "bets with aversion to what is unknown, and insensitive to how likely it seems"
     source = "Dimmock, Kouwenberg and Wakker 2016; Chateauneuf, Eichberger and Grant 2007"
+    contains: ClassVar = {"ambiguity_neutral": {"aversion": 0.0, "insensitivity": 0.0}}
 
     alpha = None
     aversion = real("ambiguity aversion, b; 0: none", mean=0.1, sd=0.3)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -149,6 +149,7 @@ class ProspectTheoryTverskyKahneman(ProspectTheory):
     name = "prospect_theory_tversky_kahneman"
     summary = "chooses by cumulative prospect theory, weights of Tversky and Kahneman"
     source = TVERSKY
+    contains: ClassVar = {"expected_utility": {}}
 
     alpha, alpha_loss = ProspectTheory.alpha, ProspectTheory.alpha_loss
     loss_aversion, tau = ProspectTheory.loss_aversion, ProspectTheory.tau
@@ -175,6 +176,7 @@ class Minimax(Model):
     name = "minimax"
     summary = "chooses the gamble whose worst outcome is better"
     source = "Wald 1945"
+    contains: ClassVar = {"random_responder": {"error": 1.0}}
     separate = ()
 
     error = unit("share of choices that are made by lot", mean=-1.5, sd=0.7)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -55,6 +55,7 @@ class ProspectUtility(Decider):
     name = "prospect_utility"
     summary = "decides as random_utility does, with probabilities weighed by Prelec's function"
     source = "Prelec 1998"
+    contains: ClassVar = {"random_utility": {"gamma": 1.0}}
 
     gamma = positive(
         "exponent of the weight of probabilities; 1: none, below 1: flat in the middle",
@@ -78,6 +79,7 @@ class ProspectUtilityTverskyKahneman(ProspectUtility):
     name = "prospect_utility_tversky_kahneman"
     summary = "decides as random_utility does, with Tversky and Kahneman's weights"
     source = "Tversky and Kahneman 1992"
+    contains: ClassVar = {"random_utility": {"gamma": 1.0}}
 
     def weigh(self, p: Any, state: Any) -> Any:
         return tversky_kahneman(p, self.gamma)
@@ -95,6 +97,7 @@ class OutcomePeeker(Decider):
     name = "outcome_peeker"
     summary = "decides by more than it states: its decisions know the state"
     source = "violates the independence of action and state given the belief"
+    contains: ClassVar = {"random_utility": {"delta": 0.0}}
     decides_by_state = True
 
     delta = real("by how much the belief acted on is nearer to the state", sd=0.3)
@@ -115,6 +118,7 @@ class Misreporter(Decider):
     name = "misreporter"
     summary = "states another belief than the one it decides by"
     source = "violates the agreement of stated and acted-on belief"
+    contains: ClassVar = {"random_utility": {"kappa": 0.0}}
 
     kappa = real("log odds by which stated beliefs exceed those held", sd=0.7)
     dial = property(lambda self: self.kappa)
@@ -139,6 +143,7 @@ class NoisyReporter(Decider):
     name = "noisy_reporter"
     summary = "decides by a belief that it states with much noise"
     source = "a rational decider, whose reports violate independence"
+    contains: ClassVar = {"random_utility": {}}
 
     s_report = positive("standard deviation of stated around believed log odds", -0.5, 0.7)
 
@@ -153,6 +158,7 @@ class IncoherentBeliever(Decider):
     name = "incoherent_believer"
     summary = "has beliefs given a part that do not average to the belief before it"
     source = "violates the law of iterated expectation"
+    contains: ClassVar = {"random_utility": {"kappa": 0.0}}
 
     kappa = real("log odds by which beliefs given a part are too high", sd=0.7)
     dial = property(lambda self: self.kappa)
@@ -172,6 +178,7 @@ class FrameDependent(Decider):
     name = "frame_dependent"
     summary = "states a belief that moves with the elicitation"
     source = "violates the sameness of beliefs over elicitations"
+    contains: ClassVar = {"random_utility": {"kappa": 0.0}}
 
     kappa = real("log odds by which the elicitation moves the belief", sd=0.7)
     dial = property(lambda self: self.kappa)
@@ -193,6 +200,7 @@ class NonMonotoneDecider(Decider):
     name = "non_monotone_decider"
     summary = "defers at the wrong beliefs: where it is sure"
     source = "violates monotone pairwise choice"
+    contains: ClassVar = {"random_utility": {"kappa": 0.0}}
 
     kappa = real("what deferring is worth more where p is 0 or 1", sd=3.0)
 

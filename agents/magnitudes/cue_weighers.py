@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import log_ndtr
@@ -122,6 +122,7 @@ class CueWeigherBlurred(CueWeigherOptimal):
 
     name = "cue_weigher_blurred"
     summary = "weighs cues by their precision, which blur takes from pictures"
+    contains: ClassVar = {"cue_weigher_optimal": {"per_pixel": 0.0}}
 
     per_pixel = positive("standard deviation that blur adds, per pixel", mean=-5.3, sd=0.5)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from knownminds.environments.design import Design
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import YES_OR_NO, Field, Fields, Numbers, Unless, Whole, setting
 from knownminds.environments.record.trials import TrialRule, Trials
+from knownminds.environments.search_ranges import Searched, Span
 from knownminds.environments.words.history import FIRST, Filled, Retelling, is_missing
 from knownminds.environments.words.prompt import Message, Prompt, Template
 from knownminds.environments.words.slots import position_of
@@ -59,6 +60,14 @@ class BalloonRisk(Retelling):
     name = "balloon_risk"
     summary = "balloons of three types, inflated for points until one stops or they burst"
     source = "Lejuez, Read, Kahler, Richards, Ramsey, Stuart, Strong and Brown 2002"
+    usual_model = "balloon_pumper"
+    searched: ClassVar = {
+        "n_balloons": Span(3, 60),
+        "maxima": Searched(
+            (Span(4, 16), Span(1.0, 4.0, 0.5, even=True), Span(1, 3, even=True)),
+            lambda least, times, n: [round(least * times**k) for k in range(n)],
+        ),
+    }
     fields = Fields(
         Field("balloon", "n_all", "number of the balloon, from 0", setting="n_balloons"),
         Field("type", "n_types", "position among the `maxima`, from 0", setting="maxima"),

@@ -14,6 +14,7 @@ from knownminds.environments.design import Design
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import Field, Fields, Number, Numbers, Whole, setting
 from knownminds.environments.record.trials import TrialRule, Trials
+from knownminds.environments.search_ranges import Searched, Span
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.history import FIRST, LETTERS, Filled
 from knownminds.environments.words.slots import Option, Slot, number_in, position_of
@@ -85,6 +86,17 @@ class Horizon(TwoMachines):
     name = "horizon"
     summary = "two-armed bandits after four forced plays, one or six free ones"
     source = "Wilson, Geana, White, Ludvig and Cohen 2014, as in CogBench"
+    usual_model = "horizon_explorer"
+    searched: ClassVar = {
+        "n_games": Span(10, 200),
+        "long_horizon": Span(2, 12),
+        "long_share": Span(0.0, 1.0, 0.05),
+        "unequal_share": Span(0.0, 1.0, 0.05),
+        "differences": Searched(
+            (Span(1, 10), Span(1, 6, even=True), Span(1.2, 3.0, 0.1)),
+            lambda least, n, ratio: [float(round(least * ratio**k)) for k in range(n)],
+        ),
+    }
     fields = Fields(
         Field("game", "n_games", "number of the game, from 0"),
         Field(

@@ -12,9 +12,19 @@ from numpy.typing import NDArray
 from knownminds.environments.environment import Observation
 from knownminds.environments.fields import Field, Fields, Numbers, Whole, setting
 from knownminds.environments.record.trials import TrialRule, Trials
+from knownminds.environments.search_ranges import Among, Searched, Span
 from knownminds.environments.words.history import FIRST, LETTERS, Retelling, two_names
 from knownminds.environments.words.prompt import Message
 from knownminds.environments.words.slots import Count, Label, Option, Slot
+
+# Of a low rate (0) and a high one (1) which pairs are offered, a casino each.
+_CASINOS = (
+    ((0, 0), (0, 1), (1, 0), (1, 1)),
+    ((0, 1), (1, 0)),
+    ((0, 0), (0, 1), (1, 0)),
+    ((0, 1), (1, 0), (1, 1)),
+    ((0, 0), (1, 1)),
+)
 
 
 class InstrumentalLearning(Retelling):
@@ -23,6 +33,14 @@ class InstrumentalLearning(Retelling):
     name = "instrumental_learning"
     summary = "four two-armed bandits in mixed order, wins of 1 or 0"
     source = "Lefebvre, Lebreton, Meyniel, Bourgeois-Gironde and Palminteri 2017, experiment 1"
+    usual_model = "rescorla_wagner_dual"
+    searched: ClassVar = {
+        "n_visits": Span(4, 96),
+        "win_probability": Searched(
+            (Span(0.0, 0.45, 0.05), Span(0.5, 1.0, 0.05), Among(_CASINOS)),
+            lambda low, high, casinos: [[(low, high)[k] for k in pair] for pair in casinos],
+        ),
+    }
     fields = Fields(
         Field("context", "n_contexts", "which casino, from 0", setting="win_probability"),
         FIRST,

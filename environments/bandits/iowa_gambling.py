@@ -13,6 +13,7 @@ from knownminds.environments.environment import Observation
 from knownminds.environments.fields import Field, Fields, Number, Whole, setting
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.trials import TrialRule, Trials
+from knownminds.environments.search_ranges import Span
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.history import LETTERS, Filled, Retelling
 from knownminds.environments.words.prompt import Message
@@ -84,6 +85,8 @@ class IowaGambling(Retelling):
     name = "iowa_gambling"
     summary = "four decks of cards with gains and losses, two of which pay off in the end"
     source = "Bechara, Damasio, Damasio and Anderson 1994"
+    usual_model = "prospect_valence_delta"
+    searched: ClassVar = {"n_cards": Span(20, 400)}
     fields = Fields(
         Field("first", (0, 3), "deck that is mentioned first; the others follow", "wording"),
         Field("gain", (0.0, np.inf), "what the card brought", "feedback"),

@@ -14,6 +14,7 @@ from knownminds.environments.design import Design
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import Field, Fields, Numbers, Told, Whole, as_given, setting
 from knownminds.environments.record.trials import TrialRule, Trials
+from knownminds.environments.search_ranges import Among, Span
 from knownminds.environments.words.answer import Answer, decimal, parse_number
 from knownminds.environments.words.history import LETTERS, Filled, Retelling
 from knownminds.environments.words.prompt import Message
@@ -39,6 +40,14 @@ class ProbabilisticReasoning(Retelling):
     name = "probabilistic_reasoning"
     summary = "which urn a ball comes from, as a probability; a wheel gives the prior"
     source = "Dasgupta, Schulz, Tenenbaum and Gershman 2020, as in CogBench"
+    usual_model = "weighted_bayes"
+    searched: ClassVar = {
+        "n_problems": Span(1, 60),
+        "informative": Among(
+            ([0.1, 0.2, 0.3, 0.7, 0.8, 0.9], [0.1, 0.9], [0.3, 0.7], [0.1, 0.3, 0.7, 0.9])
+        ),
+        "uninformative": Among(([0.4, 0.5, 0.5, 0.6], [0.5], [0.2, 0.8], [0.1, 0.4, 0.6, 0.9])),
+    }
     fields = Fields(
         Field("prior", (0.0, 1.0), "probability of the queried urn before the draw"),
         Field("likelihood", (0.0, 1.0), "share of red balls in the queried urn"),

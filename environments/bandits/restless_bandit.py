@@ -17,6 +17,7 @@ from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import Field, Fields, Number, Numbers, OneOf, Whole, setting
 from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.replies import Replies
+from knownminds.environments.search_ranges import Among, Searched, Span
 from knownminds.environments.words.answer import (
     _SIGNS,
     Answer,
@@ -66,6 +67,15 @@ class RestlessBandit(TwoMachines):
     name = "restless_bandit"
     summary = "two machines that change places now and then; a choice and its confidence"
     source = "Ershadmanesh, Gholamzadeh, Desender and Dayan 2023, as in CogBench"
+    usual_model = "change_point_observer"
+    searched: ClassVar = {
+        "n_blocks": Span(1, 16),
+        "block_length": Searched(
+            (Span(4, 40), Among((0, 2, 4, 8))), lambda shortest, wider: [shortest, shortest + wider]
+        ),
+        "high": Span(42, 80, 2.0, even=True),
+        "sd": Span(2, 32),
+    }
     fields = Fields(
         FIRST,
         Field("block", help="which block, from 0", role="hidden"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from knownminds.environments.fields import Field, Fields, Number, Numbers, OneOf, Whole, setting
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.trials import TrialRule, Trials
+from knownminds.environments.search_ranges import Among, Searched, Span
 from knownminds.environments.words.history import FIRST, LETTERS
 from knownminds.environments.world import World
 
@@ -73,6 +74,18 @@ class ReversalLearning(TwoMachines):
         "Cools, Clark, Owen and Robbins 2002; den Ouden, Daw, Fernandez, Elshout, Rijpkema, "
         "Hoogman, Franke and Cools 2013"
     )
+    usual_model = "rescorla_wagner_dual"
+    searched: ClassVar = {
+        "n_plays": Span(20, 480),
+        "win_probability": Searched(
+            (Span(0.55, 1.0, 0.05), Span(0.0, 0.45, 0.05)), lambda *rates: [*rates]
+        ),
+        "block_length": Searched(
+            (Span(3, 40), Among((1.0, 1.5, 2.0))),
+            lambda fewest, times: [fewest, round(fewest * times)],
+        ),
+        "criterion": None,
+    }
     fields = Fields(
         FIRST,
         Field("block", help="reversals before this play", role="hidden"),

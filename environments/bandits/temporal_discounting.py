@@ -27,6 +27,7 @@ from knownminds.environments.fields import (
 )
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.trials import TrialRule, Trials
+from knownminds.environments.search_ranges import Among, Searched, Span
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.history import FIRST, Filled, Retelling
 from knownminds.environments.words.slots import Option
@@ -149,6 +150,23 @@ class TemporalDiscounting(Retelling):
     name = "temporal_discounting"
     summary = "a sum soon or another one later, adaptive questionnaire or grid, no rewards"
     source = "Ruggeri et al. 2022, as in CogBench"
+    usual_model = "hyperbolic_discounter"
+    searched: ClassVar = {
+        "design": Among(("adaptive", "grid")),  # pairs are a list of the user's own
+        "shares": Searched(
+            (Span(0.02, 0.5, 0.02), Span(0.6, 0.98, 0.02), Span(2, 12)),
+            lambda low, high, n: [round(low + k * (high - low) / (n - 1), 4) for k in range(n)],
+        ),
+        "delays": Searched(
+            (Span(1, 12), Span(13, 360), Span(2, 12)),
+            lambda low, high, n: sorted(
+                {round(low * (high / low) ** (k / (n - 1))) for k in range(n)}
+            ),
+        ),
+        "losses": None,
+        "n_repeats": Span(1, 4),
+    }
+    published: ClassVar = {"design": "adaptive", "n_repeats": 1}
     fields = Fields(
         Field("item", _held("item"), coded(ITEMS)),
         Field("sooner_amount", _held("sooner_amount"), "the sooner sum"),

@@ -14,6 +14,7 @@ from knownminds.environments.design import Design
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import YES_OR_NO, Field, Fields, Number, Numbers, Whole, setting
 from knownminds.environments.record.trials import TrialRule, Trials
+from knownminds.environments.search_ranges import Searched, Span
 from knownminds.environments.words.answer import Answer, parse_label
 from knownminds.environments.words.history import (
     FIRST,
@@ -86,6 +87,13 @@ class TwoStep(Retelling):
     name = "two_step"
     summary = "a shuttle to one of two planets, then a deal with one of two aliens there"
     source = "Daw, Gershman, Seymour, Dayan and Dolan 2011"
+    usual_model = "two_step_reduced"
+    searched: ClassVar = {
+        "n_days": Span(10, 200),
+        "transition": Span(0.55, 0.95, 0.05),
+        "drift": Span(0.0, 0.2, 0.025),
+        "rates": Searched((Span(0.0, 0.4, 0.05), Span(0.6, 1.0, 0.05)), lambda *ends: [*ends]),
+    }
     fields = Fields(
         Field("stage", (0, 1), "0 for the shuttle, 1 for the alien"),
         Field("transition", (0.5, 1.0), "probability that a shuttle reaches its planet"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from knownminds.environments.fields import (
 )
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.trials import TrialRule, Trials
+from knownminds.environments.search_ranges import Among, Span
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.cover_stories import SHIPPED, Variable, load_stories
 
@@ -121,6 +122,13 @@ class CausalInference(StoryQuestions):
     name = "causal_inference"
     summary = "how likely a variable of a causal network is, seen or acted upon, 0 to 100"
     source = "Pearl 2000; Waldmann and Hagmayer 2005; Rehder 2014; strengths as in Cheng 1997"
+    usual_model = "network_reasoner"
+    searched: ClassVar = {
+        "graph": Among(tuple(NAMED_GRAPHS)),
+        "told": Among((1, 2, 3)),
+        "interventions": None,
+        "repeats": Span(1, 20),
+    }
     fields = Fields(
         *(
             Field(name, (0.0, 1.0), f"base rate of the {place} variable")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from knownminds.environments.fields import (
 )
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.trials import Trials
+from knownminds.environments.search_ranges import Among, Span
 
 from .contingency import causal_power, causal_support, delta_p
 from .likelihoods import LikelihoodQuestions
@@ -92,6 +93,12 @@ class CausalStrength(LikelihoodQuestions):
         "how strongly a cause brings about or prevents an effect, by counts of cases, 0 to 100"
     )
     source = "Buehner, Cheng and Clifford 2003; Griffiths and Tenenbaum 2005"
+    usual_model = "strength_judge"
+    searched: ClassVar = {
+        "cases": Among((4, 8, 16, 32)),
+        "levels": Among((3, 5, 9)),
+        "repeats": Span(1, 20),
+    }
     fields = Fields(
         *(
             Field(name, (0, MOST_CASES), f"cases with {told}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from knownminds.environments.fields import (
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.questions import positions_of
 from knownminds.environments.record.trials import TrialRule, Trials
+from knownminds.environments.search_ranges import Span
 from knownminds.environments.words.cover_stories import (
     SENSES,
     SHIPPED,
@@ -81,6 +82,8 @@ class Collider(StoryQuestions):
     name = "collider"
     summary = "how likely a cause or an effect is on a causal graph, 0 to 100; no true answers"
     source = "Rehder and Waldmann 2017; Dettki, Lake, Wu and Rehder 2025"
+    usual_model = "noisy_or"
+    searched: ClassVar = {"directions": None, "repeats": Span(1, 20)}
     fields = Fields(
         Field("graph", (0, len(GRAPHS) - 1), "0 collider, 1 chain, 2 fork"),
         Field("query", (0, 2), "queried variable: 0 C1, 1 C2, 2 E (of chain and fork C3)"),

@@ -6,9 +6,9 @@ import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Literal, get_args
 
+from knownminds.environments.conditions import shipped_words
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import WORDS, OneOf, Whole, setting
 from knownminds.environments.questions import Questions
@@ -67,7 +67,7 @@ class LikelihoodQuestions(Questions):
 
     def _load_words(self) -> None:
         """Take the templates; one must ask for the tag that is read from an answer."""
-        words = load_templates(self.templates, Path(__file__).with_name(f"{self.name}.toml"))
+        words = load_templates(self.templates, shipped_words(self))
         frame = words["answer_chain_of_thought"].text
         if "<likelihood>" not in frame:
             raise ValueError(

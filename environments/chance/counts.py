@@ -66,6 +66,7 @@ class Counts(BrokenOff):
     name = "counts"
     summary = "what a counter shows, by Poisson and geometric laws, 30 contexts, no rewards"
     source = "the scenarios are ours, after Mondal and others 2024"
+    usual_model = "evidence_weigher"
     factors: ClassVar = {
         "law": (0, 1, "0 Poisson, 1 geometric"),
         "mean": (1, 200, "of the law, in tenths; of learned contexts the smaller one"),

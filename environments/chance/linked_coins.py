@@ -49,6 +49,7 @@ class LinkedCoins(BrokenOff):
     name = "linked_coins"
     summary = "how many of 2 to 4 coins with correlated tosses show a face, 40 contexts, no rewards"
     source = "the scenario is ours, after Mondal and others 2024"
+    usual_model = "correlation_weigher"
     factors: ClassVar = {
         "coins": (2, 4, "how many coins"),
         "face": (0, 1, "the one that is counted: 0 heads, 1 tails"),

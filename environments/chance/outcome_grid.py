@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import permutations
-from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from knownminds.environments.conditions import shipped_words
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import WORDS, Field, Fields, Numbers, OneOf, SomeOf, setting
 from knownminds.environments.later import pandas as pd
@@ -132,6 +132,8 @@ class BrokenOff(Questions):
     highest value in the original, and what it means. The fields of the experiment follow from
     these.
     """
+
+    usual_model = "belief_sampler"
 
     factors: ClassVar[Mapping[str, tuple[int, int, str]]]
     scenario: ClassVar[int]  # the first digit of `cell`
@@ -475,8 +477,7 @@ class BrokenOff(Questions):
         )
 
     def _load_words(self) -> None:
-        shipped = Path(__file__).with_name(f"{self.name}.toml")
-        self._words = load_templates(self.templates, shipped)
+        self._words = load_templates(self.templates, shipped_words(self))
         meant: dict[tuple[str, str], tuple[Values, int]] = {}
         for values in self._grid:
             names = self._names(values)

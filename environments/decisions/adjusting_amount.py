@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from knownminds.environments.environment import Observation
 from knownminds.environments.fields import YES_OR_NO, Field, Fields, Numbers, Whole, setting
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.trials import TrialRule, Trials
+from knownminds.environments.search_ranges import Span
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.history import FIRST
 from knownminds.environments.world import World, follow_world, where
@@ -82,6 +83,8 @@ class AdjustingAmount(StatedQuestions):
     name = "adjusting_amount"
     summary = "a sum now or a later one, the sum now adjusted to the last answer, no rewards"
     source = "Du, Green and Myerson 2002; Richards, Zhang, Mitchell and de Wit 1999"
+    usual_model = "hyperbolic_discounter"
+    searched: ClassVar = {"losses": None, "questions": Span(2, 10), "repeats": Span(1, 8)}
     fields = Fields(
         Field("sooner_amount", _ends, "the sum now", dependent=True),
         Field("sooner_delay", (0, np.inf), "until the sum now", unit="months"),

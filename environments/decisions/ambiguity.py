@@ -42,6 +42,7 @@ class Ambiguity(Offers):
     name = "ambiguity"
     summary = "a bet on an urn of known proportions or on a partly unknown one, no rewards"
     source = "Ellsberg 1961; Dimmock, Kouwenberg and Wakker 2016"
+    usual_model = "alpha_maxmin"
     fields = Fields(
         *(
             Field(f"{side}_{name}", (0.0, 1.0), f"{name} share of red balls in urn {side}")

@@ -51,6 +51,7 @@ class PublicGoods(ListedQuestions):
     name = "public_goods"
     summary = "how much of an endowment to put into a common pool, others' shares shown, no rewards"
     source = "Fischbacher, Gaechter and Fehr 2001"
+    usual_model = "conditional_cooperator"
     fields = Fields(
         Field("endowment", (1, np.inf), "what each member has", unit="tokens"),
         Field("group", (2, np.inf), "members, oneself included"),

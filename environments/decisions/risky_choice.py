@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.fields import Field, Fields, Told, setting
 from knownminds.environments.record.trials import TrialRule, Trials
+from knownminds.environments.search_ranges import Among, Span
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.history import FIRST
 
@@ -94,6 +95,8 @@ class RiskyChoice(Offers):
     name = "risky_choice"
     summary = "which of two gambles with stated gains, losses and probabilities, no rewards"
     source = "Kahneman and Tversky 1979; Tversky and Kahneman 1992"
+    usual_model = "prospect_theory"
+    searched: ClassVar = {"problems": Among(tuple(SETS)), "repeats": Span(1, 8)}
     fields = Fields(
         *(
             field

@@ -83,6 +83,7 @@ class Ultimatum(ListedQuestions):
     name = "ultimatum"
     summary = "offers of a share of a stake, to accept or reject and to make, no rewards"
     source = "Gueth, Schmittberger and Schwarze 1982; Blanco, Engelmann and Normann 2011"
+    usual_model = "inequity_averse"
     fields = Fields(
         Field("role", (0, 1), "0 responder, 1 proposer"),
         Field("stake", (0.0, np.inf), "what is divided", unit="points"),

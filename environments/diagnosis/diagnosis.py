@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from knownminds.environments.conditions import shipped_words
 from knownminds.environments.design import Design
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import (
@@ -32,6 +32,7 @@ from knownminds.environments.later import pandas as pd
 from knownminds.environments.questions import Questions, positions_of
 from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.replies import Replies
+from knownminds.environments.search_ranges import Span
 from knownminds.environments.words.answer import Answer, decimal
 from knownminds.environments.words.history import REASONINGS, Reasoning
 from knownminds.environments.words.labelled_lines import parse_distribution, parse_words
@@ -107,6 +108,8 @@ class Diagnosis(Questions):
     name = "diagnosis"
     summary = "probabilities of a condition given evidence, and decisions: yes, defer or no"
     source = "Yamin et al. 2026"
+    usual_model = "random_utility"
+    searched: ClassVar = {"n_contexts": Span(10, 500), "repeats": Span(1, 10), "elicitations": None}
     fields = Fields(
         Field("context", "n_contexts", "from 0"),
         Field("repetition", "repeats", "round, from 0"),
@@ -199,7 +202,7 @@ class Diagnosis(Questions):
         )
         self._parts = self._about.says[self._about.auxiliary]
         self._labels = tuple(map(_letter, range(len(self._parts))))
-        self._words = load_templates(self.templates, Path(__file__).with_suffix(".toml"))
+        self._words = load_templates(self.templates, shipped_words(self))
         self._check_words()
         self._asked = self._questions()
 

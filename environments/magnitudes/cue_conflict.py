@@ -62,6 +62,7 @@ class CueConflict(MarkerLocation):
     name = "cue_conflict"
     summary = "where a marker sits, by words and a picture that disagree by a known amount"
     source = "Ernst and Banks 2002; Ernst and Buelthoff 2004"
+    usual_model = "cue_weigher"
     shipped = Path(__file__).with_suffix(".toml")
     fields = Fields(
         *Magnitude.fields,

@@ -30,6 +30,7 @@ from knownminds.environments.fields import (
 )
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.trials import TrialRule, Trials
+from knownminds.environments.search_ranges import Among, Span
 from knownminds.environments.words.answer import Answer, decimal, parse_number
 from knownminds.environments.words.history import Filled, Retelling
 from knownminds.environments.words.prompt import Message, Prompt, Template
@@ -120,6 +121,13 @@ class Magnitude(Retelling):
     decoupled
         Further fields of decoupled stimuli, and how many uniform numbers decide on them.
     """
+
+    usual_model = "static_bayes_observer"
+    searched: ClassVar = {
+        "n_values": Span(3, 33),
+        "repeats": Span(1, 12),
+        "continuous": Among((False, True)),
+    }
 
     fields = Fields(
         Field("window", (0, len(WINDOWS) - 1), "0 short, 1 medium, 2 long"),

@@ -19,7 +19,6 @@ OTHER_WORDS = (
     'Other words: "paraphrase_2" or "paraphrase_3", which ship, or a TOML file of your own; None '
     "for the first wording."
 )
-_PARAPHRASES = Path(__file__).with_name("paraphrases.toml")
 _PARAPHRASE = re.compile(r"paraphrase_\w+")
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
@@ -138,9 +137,8 @@ def _parsed(text: str) -> Mapping[str, Any]:
 
 def paraphrases_of(shipped: Path) -> Mapping[str, Mapping[str, str]]:
     """Return further wordings of an experiment by name: what differs from the `shipped` file."""
-    every = _parsed(_PARAPHRASES.read_text(encoding="utf-8"))
-    theirs: Mapping[str, Mapping[str, str]] = every.get(shipped.stem, {})
-    return theirs
+    beside = shipped.with_name(f"{shipped.stem}.paraphrases.toml")
+    return _parsed(beside.read_text(encoding="utf-8")) if beside.is_file() else {}
 
 
 def texts_of(templates: str | Path | None, shipped: Path) -> Mapping[str, Any]:

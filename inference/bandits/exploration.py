@@ -84,3 +84,8 @@ def exploration(kind: Literal["directed", "random"], released: bool = False) -> 
             model.name == "horizon_blind" or not issubclass(model, HorizonExplorer)
         ),
     )
+
+
+EXPLORATION = tuple(
+    exploration(kind, released) for kind in ("directed", "random") for released in (False, True)
+)

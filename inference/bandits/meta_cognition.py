@@ -50,3 +50,6 @@ def scores(trials: Trials, correct: Array) -> Array:
         scaled = (confidence - low[session]) / (high - low)[session]
     scaled = np.where(high[session] > low[session], scaled, confidence)
     return np.where(held, 1.0 - (correct - scaled) ** 2, np.nan)
+
+
+META_COGNITION = tuple(map(meta_cognition, (False, True)))

@@ -84,3 +84,6 @@ def days(trials: Trials, released: bool) -> Design:
     if released:
         rewarded, common = 2.0 * rewarded - 1.0, 2.0 * common - 1.0
     return counts, stay, {"reward": rewarded, "common": common, "interaction": rewarded * common}
+
+
+MODEL_BASEDNESS = tuple(map(model_basedness, (False, True)))

@@ -153,3 +153,6 @@ def stay_or_shift(after: Literal["win", "loss"]) -> SessionMeasure:
         columns=("action", "reward"),
         reason=f"no {after} before a play",
     )
+
+
+AFTER_OUTCOMES = (stay_or_shift("win"), stay_or_shift("loss"))

@@ -91,3 +91,6 @@ def temporal_discounting(released: bool = False) -> SessionMeasure:
         columns=("action",),
         reason="unanswered items",
     )
+
+
+DISCOUNTING = tuple(map(temporal_discounting, (False, True)))

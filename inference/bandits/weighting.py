@@ -61,3 +61,8 @@ def weighting(weight: Literal["prior", "likelihood"], released: bool = False) ->
         parameter=f"b_{weight}",
         remark=answers_beyond if released else None,
     )
+
+
+WEIGHTINGS = tuple(
+    weighting(weight, released) for weight in ("prior", "likelihood") for released in (False, True)
+)

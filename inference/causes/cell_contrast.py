@@ -191,3 +191,10 @@ def markov_violation(released: bool = False) -> CellContrast:
 def complies(violation: float) -> bool:
     """Say whether a Markov violation is small enough to count as none."""
     return abs(violation) <= COMPLIANT
+
+
+CONTRASTS = tuple(
+    contrast(released)
+    for contrast in (explaining_away, markov_violation)
+    for released in (False, True)
+)

@@ -134,3 +134,10 @@ def determinacy(released: bool = False) -> ReasonerMeasure:
         violator="noisy_or",
         dial=Dial({"m": 1.0, "m1": 1.0, "m2": 1.0, "b": -1.0}, reach=4.0, steps=33),
     )
+
+
+FITTED = tuple(
+    measure(released)
+    for measure in (determinacy, reasoning_consistency)
+    for released in (False, True)
+)

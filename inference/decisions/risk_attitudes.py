@@ -71,3 +71,8 @@ LOSS_AVERSION = FittedMeasure(
     model=ProspectTheory,
     contrast={"loss_aversion": 1.0},
 )
+
+
+RISK_ATTITUDES = tuple(
+    risk_attitude(likely, loss) for loss in (False, True) for likely in (False, True)
+)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
 
 from knownminds.agents import Model
-from knownminds.agents.nesting import NESTED, Nesting
+from knownminds.agents.nesting import Nesting, nestings_of
 from knownminds.agents.parameters import Array
 
 from .model_data import Unknowns
@@ -17,17 +16,12 @@ REACH = 10.0  # a search stays within so many prior sds of the prior mean
 DISTANT = 16.0  # the same if an inner model lies at infinity
 
 
-def within(model: type[Model]) -> Sequence[Nesting]:
-    """Return the nestings of the models that lie within this one."""
-    return [nesting for nesting in NESTED if nesting.outer is model]
-
-
 @cache
 def _own_reach(model: type[Model]) -> tuple[float, ...]:
     """Return how far from the prior mean each parameter is searched, in z."""
     parameters = model.parameters
     reach = REACH * parameters.sd
-    for nesting in within(model):
+    for nesting in nestings_of(model):
         inner = nesting.inner.parameters
         far = np.array(_own_reach(nesting.inner))
         corners = inner.constrain(np.stack([inner.mean - far, inner.mean, inner.mean + far]))

@@ -11,6 +11,7 @@ import scipy
 from numpy.typing import NDArray
 
 from knownminds.agents import Model
+from knownminds.agents.nesting import nestings_of
 from knownminds.agents.parameters import Array, Parameters
 from knownminds.environments import Trials
 from knownminds.environments.later import pandas as pd
@@ -19,7 +20,7 @@ from knownminds.inference.subject_table import subject_table
 
 from .batches import in_batches
 from .model_data import ModelData, Unknowns
-from .nested_starts import embedded, reach_of, within
+from .nested_starts import embedded, reach_of
 from .quasi_newton import minimise
 
 STATUSES = ("ok", "boundary", "flat", "failed")
@@ -276,7 +277,7 @@ def _nested_points(
     probable.
     """
     points = []
-    for nesting in within(data.model) if method == "mle" else ():
+    for nesting in nestings_of(data.model) if method == "mle" else ():
         names = nesting.inner.parameters.names
         fixed = {k: v for k, v in unknowns.held(data.model).items() if k in names}
         inner = Unknowns.of(nesting.inner, fixed, unknowns.lapse)

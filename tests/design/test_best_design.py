@@ -9,12 +9,12 @@ import pytest
 from knownminds.agents import AGENTS
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import ENVIRONMENTS, make
+from knownminds.environments.search_ranges import ranges_of
 from knownminds.inference import posterior
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.posteriors.evidence import evidence_given
 from knownminds.validation.costs.budget import budget
 from knownminds.validation.design.best_design import best_design
-from knownminds.validation.design.search_ranges import PAPERS, ranges_of
 from knownminds.validation.engine.population import draw_subjects
 from knownminds.validation.engine.study import Batch, read_study
 
@@ -140,7 +140,7 @@ def test_all_that_an_experiment_declares_searchable_can_be_set(name):
             made = make(name, **{**place.settings, **repeats, setting: value})
             assert made.settings[setting] is not None
             json.dumps(value)
-    paper = make(name, **{**place.settings, **PAPERS.get(name, {})})
+    paper = make(name, **{**place.settings, **place.published})
     assert paper.name == name
 
 

@@ -1,6 +1,7 @@
 """Members of a user's own files: known to every command, to workers, and to the report later."""
 
-import importlib.metadata
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from knownminds.agents import AGENTS, Model, positive
 from knownminds.environments import ENVIRONMENTS
 from knownminds.inference import MEASURES
 from knownminds.llm_adapters import ADAPTERS
-from knownminds.validation.cli import main, plugins
+from knownminds.validation.cli import main
 from knownminds.validation.engine import members
 from knownminds.validation.engine.study import Cell, Study, claim, read_study
 
@@ -198,21 +199,50 @@ def test_an_adapter_of_a_users_file_takes_a_run(tmp_path):
     assert (frame["action"] == frame["first"]).all()
 
 
+PACKAGE = """
+from knownminds.agents import Model, positive
+
 class Offered(Model):
-    """What an installed package offers."""
+    '''What an installed package offers.'''
 
     beta = positive("bias")
 
     def respond(self, trial):
         return self.beta
+"""
 
 
-def test_entry_points_of_installed_packages_are_known(monkeypatch, capsys):
-    point = importlib.metadata.EntryPoint("offered", f"{__name__}:Offered", "knownminds.agents")
-    offered = dict.fromkeys(plugins.GROUPS, ()) | {"agents": (point,)}
-    monkeypatch.setattr(plugins, "offered_by_packages", lambda: offered)
-    assert run("show", "offered") == 0
-    assert "What an installed package offers" in capsys.readouterr().out
+def installed(folder, name, listed):
+    """Lay out a package as pip leaves it, with one module and what it lists; return its folder."""
+    package, about = folder / name, folder / f"{name}-1.dist-info"
+    for made in (package, about):
+        made.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "models.py").write_text(PACKAGE)
+    (package / "members.toml").write_text(listed)
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+    (about / "entry_points.txt").write_text(f"[knownminds]\nof_it = {name}\n")
+    return package
+
+
+@pytest.mark.parametrize(
+    ("listed", "code", "told"),
+    [
+        ('[models]\noffered = "models"\n', 0, "What an installed package offers"),
+        ('[models]\nperseverator = "models"\n', 2, "and so does knownminds. Uninstall one"),
+        ('[models]\noffered = "models"\n[model]\n', 2, "got 'model'. Rename it"),
+        ('[models]\nof = "models"\n', 2, "There is no"),
+        ('[models]\noffered = "models"\nof = "models"\n', 0, "What an installed"),
+    ],
+    ids=["a model", "a name that is taken", "no kind", "another name", "one that is not there"],
+)
+def test_what_installed_packages_list_is_known(tmp_path, listed, code, told):
+    installed(tmp_path, "of_others", listed)
+    words = [sys.executable, "-m", "knownminds", "show", "offered"]
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(words, capture_output=True, text=True, env=env)
+    assert done.returncode == code, done.stderr
+    assert told in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(

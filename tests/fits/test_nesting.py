@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from knownminds.agents import AGENTS, simulate
-from knownminds.agents.nesting import NESTED
+from knownminds.agents.nesting import nestings_of
 from knownminds.environments import ENVIRONMENTS, Collider, Trials, make
 from knownminds.inference import (
     ModelData,
@@ -78,8 +78,11 @@ def quick(nesting):
     return () if by_names(nesting) in QUICK else pytest.mark.long
 
 
+NESTINGS = [nesting for outer in AGENTS.values() for nesting in nestings_of(outer)]
+
+
 @pytest.mark.parametrize(
-    "nesting", [pytest.param(one, id=by_names(one), marks=quick(one)) for one in NESTED]
+    "nesting", [pytest.param(one, id=by_names(one), marks=quick(one)) for one in NESTINGS]
 )
 def test_no_model_loses_to_one_within_it(nesting):
     inner, outer = nesting.inner, nesting.outer

@@ -12,6 +12,7 @@ from walked import PAGES, ROOT, blocks_of
 from knownminds.agents import AGENTS
 from knownminds.environments import ENVIRONMENTS, make
 from knownminds.inference import MEASURES
+from knownminds.members import KINDS
 from knownminds.validation.cli import app
 from knownminds.validation.studies import AUDITS
 
@@ -112,6 +113,11 @@ def test_the_tests_that_a_page_names_are_there(page):
 def test_what_a_page_links_to_is_there(page):
     links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8"))
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_every_table_of_a_list_of_members_is_documented():
+    page = (ROOT / "docs" / "how-to" / "add-an-agent.md").read_text(encoding="utf-8")
+    assert [kind for kind, held in KINDS.items() if f"| `{kind}` | {held} |" not in page] == []
 
 
 def test_all_pages_are_laid_out(tmp_path, monkeypatch):

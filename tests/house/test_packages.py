@@ -23,6 +23,7 @@ BELOW = {
     "llm_adapters": {"environments", "agents"},
     "validation": {"environments", "agents", "inference", "llm_adapters"},
 }
+BENEATH = "members"  # the lists of members, which all floors may read
 FAMILIES = {"bandits", "magnitudes", "chance", "causes", "diagnosis", "decisions", "baselines"}
 HEAVY = (
     "arviz", "inspect_ai", "matplotlib", "openai", "pandas", "pymc", "scipy.optimize",
@@ -53,11 +54,18 @@ def test_imports_go_down_and_no_family_imports_another(floor):
                 continue
             other, *inner = rest.split(".")
             about = f"{file.relative_to(ROOT)} imports {name}"
+            if other == BENEATH:
+                continue
             assert other in BELOW[floor] | {floor}, about
             if floor == "llm_adapters" and other == "agents":
                 assert room == "known_minds", about
             if room in FAMILIES:
                 assert not {*inner[:1]} & (FAMILIES - {room}), about
+
+
+def test_what_lies_beneath_the_floors_imports_none_of_them():
+    names = imported(ROOT / "knownminds" / f"{BENEATH}.py")
+    assert not [name for name in names if name.startswith("knownminds")]
 
 
 @pytest.mark.parametrize("file", modules(ROOT / "tests" / "acceptance"), ids=lambda f: f.stem)

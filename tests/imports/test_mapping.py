@@ -5,9 +5,10 @@ import pytest
 import their_files
 
 from knownminds.environments import Trials
+from knownminds.members import listed
 from knownminds.validation.data.exchange import run_import
 from knownminds.validation.data.questions import AskImport
-from knownminds.validation.imports.mapping import MAPS, ColumnMap, read_map
+from knownminds.validation.imports.mapping import ColumnMap, read_map
 
 CASINO = """person;casino;side;won;speed
 ann;1;left;1;0,52
@@ -101,7 +102,7 @@ def test_screens_of_a_browser_are_trials_where_a_mapping_says_so(tmp_path):
     assert any("trial_type is not html" in entry.what for entry in found.account.entries)
 
 
-@pytest.mark.parametrize("file", sorted(MAPS.glob("*.toml")), ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", [place.file for place in listed("maps").values()], ids=str)
 def test_a_map_that_is_shipped_can_be_copied(file, tmp_path):
     shipped = ColumnMap.read(file)
     shipped.save(tmp_path / "mine.toml")

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from knownminds.environments import unknown
-from knownminds.validation.engine.question import load
+from knownminds.members import folder_of, listed
 
 if TYPE_CHECKING:
     from .paper import Paper
 
-PLANS = Path(__file__).parent / "plans"
-# Each is a module of this folder, with its PAPER.
-PAPERS = ("cogbench", "colliders", "magnitudes", "diagnosis", "revealed_belief")
+PAPERS = listed("papers")
 
 
 def plan_of(name: str) -> Path:
-    """Return the plan of a paper that ships; ValueError names the nearest if there is none."""
+    """Return the plan of a paper that a package brings; ValueError names the nearest if none is."""
     if name not in PAPERS:
         raise ValueError(unknown("benchmark", name, PAPERS))
-    return PLANS / f"{name}.toml"
+    package, path = PAPERS[name]
+    return folder_of(package).joinpath(*path.split(".")[:-1], "plans", f"{name}.toml")
 
 
 def paper_of(name: str) -> Paper:
     """Return a paper by name."""
-    paper: Paper = load(f"benchmarks.{name}", "PAPER")
+    paper: Paper = import_module(PAPERS[name].module).PAPER
     return paper

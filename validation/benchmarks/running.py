@@ -24,6 +24,7 @@ from knownminds.llm_adapters.runs.run_result import Run
 from knownminds.llm_adapters.runs.runner import Progress, RunOptions, check_caps, run_sessions_in
 from knownminds.validation.costs.connect import connect, price_for, wait_for
 from knownminds.validation.costs.dry_runs import DryRuns, dry_runs_of
+from knownminds.validation.engine.usual_models import usual_model
 
 from .benchmark import Played, begin, finished, folder_of_cell, read_benchmark
 from .plan import Cell, Plan, sampling_of
@@ -238,9 +239,8 @@ def estimate_text(costs: pd.DataFrame) -> str:
 def _dry_runs(plan: Plan, cell: Cell, system: str | None) -> DryRuns:
     """Play a cell's prompts with a known agent, for players who get the same ones."""
     minds = filter(None, (plan.known_agent(name, cell) for name in plan.known))
-    able = (agent for agent in AGENTS.values() if agent.plays(cell.environment))
-    agent = next((AGENTS[str(settings["model"])] for settings in minds), None) or next(able)
-    return dry_runs_of(cell.environment, agent, DRY_RUNS, plan.seed, system=system)
+    agent = next((str(settings["model"]) for settings in minds), usual_model(cell.environment))
+    return dry_runs_of(cell.environment, AGENTS[agent], DRY_RUNS, plan.seed, system=system)
 
 
 def run_benchmark(

@@ -12,11 +12,13 @@ import sys
 import warnings
 from collections.abc import Sequence
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import typer
 
-from . import data, language_models, look, studies  # noqa: F401 - they add their commands
+from knownminds.members import listed
+
 from .application import app
 from .interrupts import CODE, NOTHING_KEPT, Stopped, come_again
 from .output import complain
@@ -36,7 +38,11 @@ GROUPS = {
     "Look after studies": ("report",),
 }  # fmt: skip
 PANELS = {verb: group for group, verbs in GROUPS.items() for verb in verbs}
+_MODULES = {verb: place.module for verb, place in listed("commands").items()}
+PANELS |= dict.fromkeys(_MODULES.keys() - PANELS.keys(), "Of other packages")
 VERBS = tuple(PANELS)
+for _module in dict.fromkeys(_MODULES.values()):
+    import_module(_module)  # which adds its commands
 app.registered_commands.sort(key=lambda command: VERBS.index(str(command.name)))
 for _command in app.registered_commands:
     _command.rich_help_panel = PANELS[str(_command.name)]

@@ -1,16 +1,13 @@
-"""What others bring to a command: `--plugin FILE`, `knownminds.toml`, entry points."""
+"""What a command is told of files of the user's: `--plugin FILE`, `knownminds.toml`."""
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import tomllib
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 
 SETTINGS = "knownminds.toml"
-GROUPS = ("agents", "environments", "measures", "adapters")  # of entry points, after "knownminds."
 
 
 def taken_from(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -28,7 +25,7 @@ def taken_from(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def load_all(files: Sequence[str]) -> None:
-    """Make known what installed packages offer, what the folder's settings list, and `files`.
+    """Make known what the folder's settings list, and `files`.
 
     The registries are only imported if there is something to add to them.
 
@@ -37,20 +34,12 @@ def load_all(files: Sequence[str]) -> None:
     ValueError
         If something cannot be loaded, or a name is taken.
     """
-    points = offered_by_packages()
     listed = [*listed_in(Path.cwd()), *files]
-    if not listed and not any(points.values()):
+    if not listed:
         return
     from knownminds.llm_adapters import ADAPTERS
-    from knownminds.validation.engine.members import load_file, register
+    from knownminds.validation.engine.members import load_file
 
-    for group, offered in points.items():
-        for point in offered:
-            member = point.load()
-            if group == "adapters":
-                ADAPTERS[point.name] = member
-            else:
-                register(member, point.module)
     for file in listed:
         module = load_file(file)
         for value in vars(module).values():
@@ -58,13 +47,6 @@ def load_all(files: Sequence[str]) -> None:
             is_local = isinstance(value, type) and value.__module__ == module.__name__
             if is_local and isinstance(provider, str) and hasattr(value, "complete"):
                 ADAPTERS[provider] = value
-
-
-@cache
-def offered_by_packages() -> dict[str, importlib.metadata.EntryPoints]:
-    """Return the entry points of installed packages, by group; looked up once per process."""
-    points = importlib.metadata.entry_points()
-    return {name: points.select(group=f"knownminds.{name}") for name in GROUPS}
 
 
 def listed_in(folder: Path) -> list[str]:

@@ -25,6 +25,7 @@ from knownminds.llm_adapters.runs.run_result import Run
 from knownminds.llm_adapters.runs.runner import RunOptions, check_run, run_sessions_in
 from knownminds.validation.engine.arguments import check_count, resolve_environment, resolve_model
 from knownminds.validation.engine.notebook import notebook_bar
+from knownminds.validation.engine.usual_models import usual_model
 
 from .dry_runs import dry_runs_of
 
@@ -261,7 +262,7 @@ def estimate(
         What a system message says before every prompt; None for none.
     """
     check_count("sessions", sessions)
-    agent = next(agent for agent in AGENTS.values() if agent.plays(environment))
+    agent = AGENTS[usual_model(environment)]
     runs = dry_runs_of(environment, agent, 4, 0, system=system)
     usage = runs.usage(sessions)
     money = "no price is known"

@@ -29,6 +29,7 @@ from knownminds.llm_adapters.runs.prices import (
     tokens_of_text,
 )
 from knownminds.llm_adapters.runs.runner import without_waiting
+from knownminds.validation.engine.usual_models import usual_model
 
 from .questions import IMAGE_TOKENS
 
@@ -126,7 +127,7 @@ def first_prompts(environment: Environment, n: int, seed: int, system: str | Non
     system
         What a system message says before every prompt; None for none.
     """
-    agent = next(agent for agent in AGENTS.values() if agent.plays(environment))
+    agent = AGENTS[usual_model(environment)]
     parameters = agent.parameters
     player = agent.from_theta(parameters.constrain(parameters.mean), actions=environment.n_actions)
     speaker = Synthetic(player, environment, seed, *RUN)

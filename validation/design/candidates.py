@@ -15,13 +15,12 @@ import scipy
 from knownminds.agents import Model
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Environment, make, session_stream
+from knownminds.environments.search_ranges import Among, Searched, Span, ranges_of
 from knownminds.llm_adapters.runs.prices import Price, Range, price_of
 from knownminds.validation.costs.dry_runs import DryRuns, dry_runs_of
 from knownminds.validation.costs.observed import Observed
 from knownminds.validation.engine.arguments import MOST_TRIALS
 from knownminds.validation.reading import read_day, read_range
-
-from .search_ranges import PAPERS, Among, Searched, Span, ranges_of
 
 DRY_RUNS = 4
 SIMULATED = 64  # sessions, where trials may fall away
@@ -301,7 +300,7 @@ def candidates(
     if costs.unit == "trials" and shares.subjects is not None:
         trials = int(costs.budget) // (shares.conditions * shares.subjects)
     fixed_designs = [(SHIPPED, experiment, None)]
-    paper = {**experiment.settings, **PAPERS.get(experiment.name, {})}
+    paper = {**experiment.settings, **experiment.published}
     if paper != experiment.settings:
         fixed_designs.append((PUBLISHED, make(experiment.name, **paper), None))
     for role, environment, each in (*fixed_designs, *_built(space, costs, n, trials)):

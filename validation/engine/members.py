@@ -24,15 +24,15 @@ from typing import Any
 from knownminds.agents import AGENTS, Model
 from knownminds.environments import ENVIRONMENTS, Environment
 from knownminds.inference import MEASURES, Measure
+from knownminds.members import Members, listed
 
-TABLES: dict[type, tuple[str, dict[str, Any]]] = {
+TABLES: dict[type, tuple[str, Members[Any]]] = {
     Model: ("a model", AGENTS),
     Environment: ("an environment", ENVIRONMENTS),
     Measure: ("a measure", MEASURES),
 }
 
 _files: list[Path] = []
-_SHIPPED = tuple(member for _, table in TABLES.values() for member in table.values())
 _OF_FILES: list[Any] = []  # members that the files hold
 _modules: dict[tuple[str, str], str] = {}  # in which a member is written, by its list and name
 _as_loaded: dict[Path, str] = {}  # the digest of each file of the user's when it was first seen
@@ -51,10 +51,11 @@ class Guests:
 
     @classmethod
     def here(cls) -> Guests:
-        """Collect what a process that knows what is shipped lacks of the members of this one."""
-        members = (member for _, table in TABLES.values() for member in table.values())
-        known = {id(member) for member in (*_SHIPPED, *_OF_FILES)}
-        others = tuple(m for m in members if id(m) not in known)
+        """Collect what a process that knows what packages list lacks of the members of this one."""
+        tables = [table for _, table in TABLES.values()]
+        brought = [table[name] for table in tables for name in table if not table.is_listed(name)]
+        known = {id(member) for member in _OF_FILES}
+        others = tuple(member for member in brought if id(member) not in known)
         return cls(tuple(loaded_files()), others, dict(_as_loaded))
 
     def welcome(self) -> None:
@@ -87,7 +88,7 @@ def register(member: Any, module: str = "") -> None:
     if known is not None and known is not member:
         there = _class_of(known)
         other = (there.__module__, there.__qualname__) != (kind.__module__, kind.__qualname__)
-        if other or known in _SHIPPED:
+        if other or table.is_listed(name):
             raise ValueError(
                 f"There is {what} {name!r} already, {there.__module__}.{there.__qualname__}. "
                 "Give yours another name."
@@ -152,7 +153,7 @@ def members_of(module: ModuleType) -> Iterator[Any]:
     """Go through the members that are written in a module, or that it takes from beside it."""
     folder = _folder_of(module.__name__)
     for value in vars(module).values():
-        if (isinstance(value, Measure) and value not in _SHIPPED) or (
+        if (isinstance(value, Measure) and MEASURES.get(value.name) is not value) or (
             isinstance(value, type)
             and issubclass(value, Model | Environment)
             and _folder_of(value.__module__) == folder
@@ -213,7 +214,9 @@ def code_of(content: Any) -> dict[str, str]:
     for what, table in TABLES.values():
         for name in words & set(table):
             kinds = _class_of(table[name]).__mro__[:-1]
-            for module in {_modules.get((what, name), ""), *(kind.__module__ for kind in kinds)}:
+            place = listed(table.kind).get(name)
+            written = _modules.get((what, name)) or (place.module if place else "")
+            for module in {written, *(kind.__module__ for kind in kinds)}:
                 digests |= _digests_from(module)
             for kind in kinds if "__main__" not in digests else ():
                 if kind.__module__ == "__main__":  # of a notebook, which is no file

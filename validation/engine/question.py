@@ -34,6 +34,7 @@ from typing import (
 
 import typer
 
+from knownminds.members import packages
 from knownminds.validation.completion import check_member, completes, model_or_usual
 from knownminds.validation.reading import (
     read_numbers,
@@ -496,8 +497,9 @@ class ExperimentQuestion(StudyQuestion[R]):
 
 
 def load(module: str, name: str = "") -> Any:
-    """Return a module of validation, "recovery.parameter_recovery", or what it names."""
-    whole = import_module(module if module in sys.modules else f"knownminds.validation.{module}")
+    """Return a module of validation ("power.audit") or of a package, or a name in it."""
+    known = module in sys.modules or module.partition(".")[0] in packages()
+    whole = import_module(module if known else f"knownminds.validation.{module}")
     return getattr(whole, name) if name else whole
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import pandas as pd
 
 from knownminds.environments import TemporalDiscounting, unknown
+from knownminds.members import listed
 
 from .account import Table, Tally
 from .mapped import mapped_rows
@@ -88,11 +90,10 @@ def format_of_map(mapping: ColumnMap, source: str, environment: str | None = Non
 
 def formats() -> list[Format]:
     """Return every format that is known."""
-    from . import causalign, cogbench
-
+    modules = [import_module(place.module) for place in listed("formats").values()]
     maps = shipped_maps().items()
     mapped = [format_of_map(each, name.partition("_")[0]) for name, each in maps]
-    return [*cogbench.FORMATS, *causalign.FORMATS, *mapped]
+    return [*(one for module in modules for one in module.FORMATS), *mapped]
 
 
 def format_of(

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from knownminds.environments.bandits.temporal_discounting import DAYS
 from knownminds.environments.record.folders import write_text
+from knownminds.members import listed
 
 UNITS: dict[str, tuple[Callable[[NDArray[np.float64]], NDArray[np.float64]], str]] = {
     "percent": (lambda x: x / 100, "hundredths become shares"),
@@ -27,7 +28,6 @@ UNITS: dict[str, tuple[Callable[[NDArray[np.float64]], NDArray[np.float64]], str
     "as is": (lambda x: x, "taken as it stands"),
 }
 BY_ACTION = re.compile(r"by action (.+,.+)")  # "by action r0, r1": the column of the chosen action
-MAPS = Path(__file__).parent / "maps"
 _GRAMMAR = (
     "--map takes ours=theirs,... for columns; 'COLUMN: text=number,...' for values; "
     f"'COLUMN: UNIT' with one of {', '.join(UNITS)}; 'reward: by action COLUMN_0,COLUMN_1' for "
@@ -191,14 +191,14 @@ def read_map(texts: Sequence[str]) -> ColumnMap:
 
 def shipped_maps() -> dict[str, ColumnMap]:
     """Return the maps that are shipped, by name: the package or paper, then the task."""
-    return {file.stem: ColumnMap.read(file) for file in sorted(MAPS.glob("*.toml"))}
+    return {name: ColumnMap.read(place.file) for name, place in sorted(listed("maps").items())}
 
 
 def _one(text: str) -> ColumnMap:
     if text.endswith(".toml"):
         return ColumnMap.read(text)
-    if (shipped := MAPS / f"{text}.toml").is_file():
-        return ColumnMap.read(shipped)
+    if (shipped := listed("maps").get(text)) is not None:
+        return ColumnMap.read(shipped.file)
     column, colon, rest = text.partition(":")
     if column.strip() in _OF_TEXTS:
         entry: dict[str, Any] = {_OF_TEXTS[column.strip()]: rest.strip()}
