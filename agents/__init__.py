@@ -16,10 +16,8 @@ from .bandits.belief_learners import *
 from .bandits.confident_learners import *
 from .bandits.discounters import *
 from .bandits.horizon_explorer import *
-from .bandits.iowa_learners import *
 from .bandits.learners import *
 from .bandits.rescorla_wagner import *
-from .bandits.reversal_learners import *
 from .bandits.two_step_hybrid import *
 from .bandits.uncertainty_explorers import *
 from .bandits.weighted_bayes import *
@@ -28,9 +26,7 @@ from .baselines.random_confidence import *
 from .baselines.random_responder import *
 from .baselines.win_stay_lose_shift import *
 from .causes.mutation_sampler import *
-from .causes.network_reasoners import *
 from .causes.noisy_or import *
-from .causes.strength_judges import *
 from .chance.belief_sampler import *
 from .chance.weighers import *
 from .compiler.definition import Law as Law
@@ -41,13 +37,8 @@ from .compiler.definition import positive as positive
 from .compiler.definition import real as real
 from .compiler.definition import unit as unit
 from .contaminants import Contaminants as Contaminants
-from .decisions.ambiguity_takers import *
-from .decisions.risk_takers import *
-from .decisions.sharers import *
 from .diagnosis.deciders import *
 from .magnitudes.cue_combiner import *
-from .magnitudes.cue_weighers import *
-from .magnitudes.curved_observers import *
 from .magnitudes.kalman_observer import *
 from .magnitudes.observers import *
 from .model import Model as Model

@@ -37,7 +37,8 @@ def lay_out(folder: Path) -> None:
         elif file.suffix in KEPT:
             shutil.copy(file, copy)
     (folder / "package").mkdir()
-    (folder / "package" / "knownminds").symlink_to(ROOT / "knownminds", target_is_directory=True)
+    for package in (ROOT / "knownminds", ROOT / "more" / "knownminds_more"):
+        (folder / "package" / package.name).symlink_to(package, target_is_directory=True)
     shutil.copy(ROOT / "mkdocs.yml", folder)
 
 

@@ -22,6 +22,8 @@ from typing import Any, get_args, get_origin
 from gallery import gallery, stored_gates, told_prior, with_error
 from typer.models import ArgumentInfo, Context
 
+from knownminds.members import packages
+
 ROOT = Path(__file__).resolve().parent.parent
 REGISTRIES = {"ENVIRONMENTS": "Experiments", "AGENTS": "Models", "MEASURES": "Measures"}
 NAMES = re.compile(r"<!-- names of (\w+) -->")
@@ -57,7 +59,7 @@ def _names(floor: str) -> Iterator[str]:
         public = {id(getattr(package, name)): name for name in package.__all__}
         for value in values.values():
             name = public.get(id(value))
-            one = value if name else type(value)
+            one = value if name or isinstance(value, type) else type(value)
             name = name or one.__name__
             if isinstance(one, type) and not _has_source(one):
                 yield f"\n### `{name}`\n\n{inspect.getdoc(one)}\n"
@@ -77,7 +79,8 @@ def _has_source(kind: type) -> bool:
 def _path(floor: str, name: str, value: Any) -> str:
     """Return where a name is defined; an alias of a type is found where it is public."""
     module = getattr(value, "__module__", None) or ""
-    return f"{module if module.startswith('knownminds.') else f'knownminds.{floor}'}.{name}"
+    ours = module.partition(".")[0] in packages()
+    return f"{module if ours else f'knownminds.{floor}'}.{name}"
 
 
 def _tables(name: str) -> Iterator[str]:
@@ -123,6 +126,7 @@ def _result(row: dict[str, Any]) -> str:
 
 def _columns(names: list[str]) -> Iterator[str]:
     """Write the columns of experiments in words, a row of each, and its JSON Schema."""
+
     from knownminds.environments import COLUMNS as COMMON
     from knownminds.environments import make, trial_schema
 

@@ -11,7 +11,6 @@ from knownminds.members import Members
 from .agent_contract import check_agent
 from .analysis import Analysis
 from .causes.least_squares_reasoner import leave_one_task_out
-from .decisions.ladders import area_under_curve, indifference_points
 from .diagnosis.belief_decisions import BeliefDecisions
 from .diagnosis.coherence import Coherence
 from .diagnosis.conditional_independence import conditional_independence
@@ -74,7 +73,6 @@ __all__ = [
     "StoppingRule",
     "SubjectMeasure",
     "Unknowns",
-    "area_under_curve",
     "arviz_object",
     "check_agent",
     "conditional_independence",
@@ -83,7 +81,6 @@ __all__ = [
     "fit_observers",
     "hierarchical",
     "identifiability",
-    "indifference_points",
     "iterated_expectation",
     "leave_one_sequence_out",
     "leave_one_task_out",

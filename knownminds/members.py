@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 
 PACKAGES = ("knownminds",)
 GROUP, FILE = "knownminds", "members.toml"
+ELSEWHERE = "elsewhere"  # the table of what other packages of this project have
 # The tables of a file of members, and what the module of an entry holds.
 KINDS: Mapping[str, str] = {
     "environments": "a class derived from Environment, with this name",
@@ -157,13 +158,25 @@ def listed(kind: str) -> Mapping[str, Place]:
 
 
 @cache
+def elsewhere() -> Mapping[str, str]:
+    """Return the distribution in which each member is that is known and not installed, by name."""
+    here = {name for kind in ("environments", "models", "measures") for name in listed(kind)}
+    return {
+        name: distribution
+        for distribution, names in _tables(PACKAGES[0])[ELSEWHERE].items()
+        for name in names.split()
+        if name not in here
+    }
+
+
+@cache
 def _tables(package: str) -> dict[str, dict[str, str]]:
     file = folder_of(package) / FILE
     try:
         tables = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise ValueError(f"{package} lists its members in {file}: {error}. Mend it.") from None
-    strange = sorted(tables.keys() - KINDS.keys())
+    strange = sorted(tables.keys() - KINDS.keys() - {ELSEWHERE})
     if strange:
         raise ValueError(f"{file} has tables {', '.join(KINDS)}; got {strange[0]!r}. Rename it.")
     return tables

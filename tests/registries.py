@@ -11,6 +11,12 @@ from knownminds.validation.engine import members
 TABLES = (AGENTS, ENVIRONMENTS, MEASURES, ADAPTERS)
 
 
+def installed(rows):
+    """Leave out rows that begin with the name of a member of a package that is not installed."""
+    here = {*AGENTS, *ENVIRONMENTS, *MEASURES}
+    return [row for row in rows if (row if isinstance(row, str) else row[0]) in here]
+
+
 @contextmanager
 def as_they_were():
     """Forget afterwards what was registered and which files were loaded for it.

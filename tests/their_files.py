@@ -9,6 +9,8 @@ import json
 import random
 from dataclasses import dataclass, field
 
+from registries import installed
+
 
 @dataclass
 class Made:
@@ -383,9 +385,12 @@ def hb_sums(seed=0):
     return _tabs("dd.txt", head, rows, trials, "temporal_discounting")
 
 
+# Of an experiment of knownminds-more.
+CARDS = installed([("iowa_gambling", hb_cards)])
 MADE = (
     urns, games, blocks, casinos, days, balloons, people_games, people_causes, model_causes,
-    hb_bandit, hb_two_step, hb_balloons, hb_cards, hb_sums,
+    hb_bandit, hb_two_step, hb_balloons,
+    *(one for _, one in CARDS), hb_sums,
 )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from plain_colliders import ASKED, predicted
-from plain_equations import exact_support, judgements
+from plain_equations import judgements
 from scipy.integrate import quad
 from scipy.special import expit, logit
 from scipy.stats import norm
@@ -19,9 +19,6 @@ from knownminds.agents import (
     simulate,
 )
 from knownminds.environments import (
-    CausalInference,
-    CausalNetwork,
-    CausalStrength,
     Choice,
     Coins,
     Dice,
@@ -29,54 +26,8 @@ from knownminds.environments import (
     MazeDistance,
     Preference,
     Trials,
-    causal_support,
-    make,
 )
 from knownminds.inference import ModelData, maximum_likelihood
-
-# Causal strength
-
-
-@pytest.mark.parametrize(
-    "counts", [(6, 2, 2, 6), (8, 0, 8, 0), (0, 8, 0, 8), (8, 0, 0, 8), (1, 6, 3, 0), (12, 9, 4, 15)]
-)
-def test_causal_support_is_the_integral_in_fractions(counts):
-    assert causal_support(*counts) == pytest.approx(exact_support(*counts), abs=1e-9)
-
-
-def test_support_of_many_tables_is_that_of_each():
-    tables = np.random.default_rng(1).integers(0, 9, (4, 3, 5))
-    each = [[exact_support(*tables[:, i, j].tolist()) for j in range(5)] for i in range(3)]
-    assert causal_support(*tables) == pytest.approx(np.array(each), abs=1e-9)
-    with pytest.raises(ValueError, match=r"whole numbers from 0 on; got 1\.5"):
-        causal_support(1.5, 1, 1, 1)
-
-
-def noiseless(name, **theta):
-    """What a judge answers to each table without noise, with the table."""
-    mind = AGENTS[name]
-    values = np.array([[theta.get(p, 1e-9) for p in mind.parameters.names]])
-    return simulate(mind, values, CausalStrength(), seed=3).frame
-
-
-@pytest.mark.parametrize("name", ["power_pc", "delta_p", "strength_judge", "causal_support"])
-def test_judges_answer_by_hand(name):
-    frame = noiseless(name, w=0.3, bias=0.4, gain=0.8)
-    for row in frame.to_dict("records"):
-        p, q = row["both"] / 8, row["effect"] / 8
-        contrast, room = (q - p, q) if row["kind"] else (p - q, 1 - q)
-        power = contrast / room
-        counts = [row[n] for n in ("both", "cause", "effect", "neither")]
-        a, b, c, d = counts
-        support = exact_support(*((b, a, d, c) if row["kind"] else counts))
-        hand = {
-            "power_pc": power,
-            "delta_p": contrast,
-            "strength_judge": 0.3 * power + 0.7 * contrast,
-            "causal_support": 1 / (1 + np.exp(-(0.4 + 0.8 * support))),
-        }[name]
-        assert row["response"] == pytest.approx(100 * hand, abs=1e-5)
-
 
 # Beliefs about chances
 
@@ -293,109 +244,6 @@ def test_a_missing_answer_leaves_the_third_with_more_spread():
     assert holes.n_trials[0] == 296
 
 
-# Observers by quadrature
-
-
-GRID = np.linspace(-3, 4, 70_001)
-
-
-def mean_of(agent, x):
-    """The mean of the Gaussian that answers to x follow, from its log density at three places."""
-    seen = observation(x)
-    low, middle, high = (agent.log_density(seen, y) for y in (0.3, 0.5, 0.7))
-    variance = -(0.2**2) / (low + high - 2 * middle)
-    return 0.5 + (high - low) * variance / 0.4
-
-
-def expected(name, values, x):
-    return mean_of(AGENTS[name](**values), x)
-
-
-def posterior_mean(prior, noise, x):
-    weight = prior * norm.pdf(x, GRID, noise)
-    return (weight * GRID).sum() / weight.sum()
-
-
-@pytest.mark.parametrize("x", [0.12, 0.35, 0.5, 0.88])
-def test_the_answer_is_the_mean_of_the_posterior_by_quadrature(x):
-    noise = 0.09
-    flat = ((GRID >= 0.25) & (GRID <= 0.75)).astype(float)
-    own = {"middle": 0.5, "width": 0.5, "noise": noise, "sigma": 0.05}
-    assert expected("uniform_observer", own, x) == pytest.approx(
-        posterior_mean(flat, noise, x), abs=2e-4
-    )
-    wide = 0.12  # standard deviation of either mode
-    own = {"middle": 0.45, "gap": 0.4, "sigma": 0.05, "spread": np.hypot(wide, noise),
-           "w_prior": noise**2 / (noise**2 + wide**2)}  # fmt: skip
-    for name, share in (("bimodal_observer", 0.5), ("skewed_observer", 0.25)):
-        prior = share * norm.pdf(GRID, 0.65, wide) + (1 - share) * norm.pdf(GRID, 0.25, wide)
-        assert expected(name, own, x) == pytest.approx(posterior_mean(prior, noise, x), abs=2e-4)
-    own = {"rho": 0.3 / 0.2, "mu": 0.4, "weber": 0.1}
-    mean = posterior_mean(norm.pdf(GRID, 0.4, 0.2), 0.3 * x, x)
-    assert expected("weber_observer", own, x) == pytest.approx(mean, abs=2e-4)
-
-
-def test_traces_of_two_rates_draw_the_answers():
-    own = {"w_fast": 0.3, "weight_slow": 0.5, "rate_fast": 0.8, "rate_slow": 0.1, "sigma": 0.05}
-    agent = AGENTS["two_scale_observer"](**own)
-    fast = slow = 0.5
-    for x in (0.2, 0.9, 0.4):
-        mean = 0.35 * x + 0.3 * fast + 0.35 * slow
-        assert mean_of(agent, x) == pytest.approx(mean)
-        agent.learn(observation(x), -1, np.nan)
-        fast, slow = fast + 0.8 * (x - fast), slow + 0.1 * (x - slow)
-
-
-# Medians
-
-
-MEDIAN_GRID = np.linspace(-1, 2, 60_001)  # steps of 5e-5
-
-
-NOISE = 0.09
-
-
-def of_grid(prior, x):
-    weight = prior * norm.pdf(x, MEDIAN_GRID, NOISE)
-    mass = weight.cumsum()
-    return MEDIAN_GRID[np.searchsorted(mass, mass[-1] / 2)]
-
-
-@pytest.mark.parametrize("x", [0.05, 0.12, 0.35, 0.52, 0.63, 0.88])
-def test_the_answer_is_that_of_a_grid(x):
-    own = {"middle": 0.45, "width": 0.5, "noise": NOISE, "sigma": 0.05}
-    flat = ((MEDIAN_GRID >= 0.2) & (MEDIAN_GRID <= 0.7)).astype(float)
-    assert expected("uniform_observer_median", own, x) == pytest.approx(of_grid(flat, x), abs=2e-4)
-
-
-@pytest.mark.parametrize("name", [name for name in AGENTS if name.startswith("cue_weigher")])
-def test_weighers_of_words_and_pictures_answer_by_the_equations(name):
-    """By hand, with SciPy, every kind of trial and blur."""
-    model = AGENTS[name]
-    place = make("cue_conflict", condition="gradual_noise", n_values=3, repeats=3)
-    values = {"alpha": 0.7, "sigma_text": 0.05, "sigma_image": 0.09, "bias_text": 0.02,
-              "bias_image": -0.01, "per_pixel": 0.008}  # fmt: skip
-    agent = model(**{p: values[p] for p in model.parameters.names})
-    frame = play(agent, place, 5).frame
-    image = np.full(len(frame), 0.09)
-    if "per_pixel" in model.parameters.names:
-        image = np.sqrt(image**2 + (0.008 * frame["blur"].to_numpy(float)) ** 2)
-    optimal = image**2 / (image**2 + 0.05**2)
-    weight = {"cue_weigher": 0.7, "cue_weigher_equal": 0.5, "cue_weigher_text": 1.0,
-              "cue_weigher_image": 0.0}.get(name, optimal)  # fmt: skip
-    modality = frame["modality"].to_numpy()
-    weight = np.choose(modality, [1.0, 0.0, weight])
-    x, c = frame["value"].to_numpy(float), frame["conflict"].to_numpy(float)
-    mean = weight * (x + c / 2 + 0.02) + (1 - weight) * (x - c / 2 - 0.01)
-    sd = np.sqrt((weight * 0.05) ** 2 + ((1 - weight) * image) ** 2)
-    y = frame["response"].to_numpy(float)
-    own = np.where(y <= 0, norm.logcdf(0, mean, sd), norm.logpdf(y, mean, sd))
-    own = np.where(y >= 1, norm.logsf(1, mean, sd), own)
-    seen = zip(frame.to_dict("records"), y, strict=True)
-    result = [agent.log_probability(row, None, said) for row, said in seen]
-    assert result == pytest.approx(own, rel=1e-9)
-
-
 # Reasoners about colliders
 
 
@@ -483,27 +331,3 @@ def test_a_mutation_sampler_answers_as_very_many_walks_do():
         # Standard error of a ratio (delta method), in eleven tasks.
         spread = (a - share * c).std() / np.sqrt(n) / c.mean()
         assert abs(agent.predict(TASK[task]) - share) < 4.5 * spread, task
-
-
-def test_the_answers_of_a_network_reasoner_are_those_of_a_network_of_other_strengths():
-    """Scaled strengths are a network of its own; neglect and association mix its answers."""
-    place = CausalInference(graph="A>B, A>C, B>D, C>D", strengths=(0.7, -0.6, 0.8, -0.3), told=3,
-                            bases=(0.4, 0.2, 0.5, 0.6))  # fmt: skip
-    n, s, r, k = 0.3, 1.7, 0.6, 0.2
-    own = CausalNetwork(
-        {edge: np.sign(w) * (1 - (1 - abs(w)) ** s) for edge, w in place.network.strengths.items()},
-        {name: 1 - (1 - b) ** r for name, b in place.network.bases.items()},
-    )
-    mind = AGENTS["network_reasoner"](neglect=n, strength_scale=s, base_scale=r, k=k, sigma=0.1)
-    table = place.draw(np.random.default_rng(1)).table
-    for row in range(0, place.n_trials, 7):
-        seen = {name: float(column[row]) for name, column in table.items()}
-        names = ("first", "second", "third", "fourth")
-        known_values = {v: int(seen[name]) for v, name in zip("ABCD", names, strict=True)}
-        given = {v: x for v, x in known_values.items() if x in (0, 1)}
-        done = {v: x - 2 for v, x in known_values.items() if x >= 2}
-        query = "ABCD"[int(seen["query"])]
-        known = {**given, **done}
-        exact = [own.answer(query, given, done), own.answer(query, known, {})]
-        hand = (1 - k) * ((1 - n) * exact[0] + n * exact[1]) + k * np.mean(list(known.values()))
-        assert mind.predict(seen) == pytest.approx(hand, abs=1e-9)

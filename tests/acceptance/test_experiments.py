@@ -6,6 +6,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from registries import installed
 
 from knownminds.agents import AGENTS, play, simulate
 from knownminds.environments import (
@@ -148,7 +149,7 @@ ODD = [
 ]
 
 
-@pytest.mark.parametrize(("name", "settings"), ODD)
+@pytest.mark.parametrize(("name", "settings"), installed(ODD))
 def test_unusual_designs_keep_the_contract_too(name, settings):
     check_environment(make(name, **settings), 3)
 

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import their_files
 from played import played, short
+from registries import installed
 from their_files import MADE
 
 import knownminds
@@ -154,7 +155,7 @@ def test_a_damaged_file_is_refused_or_read_without_a_wrong_number(kind, tmp_path
 
 
 HBAYESDM = (their_files.hb_bandit, their_files.hb_two_step, their_files.hb_balloons,
-            their_files.hb_cards, their_files.hb_sums)  # fmt: skip
+            their_files.hb_sums, *(one for _, one in their_files.CARDS))  # fmt: skip
 
 
 @pytest.mark.parametrize("make_file", HBAYESDM, ids=lambda one: one.__name__)
@@ -182,11 +183,13 @@ def test_casinos_are_not_joined_to_one_course_of_learning(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "model"),
-    [
-        ("instrumental_learning", "rescorla_wagner_dual"),
-        ("two_step", "two_step_reduced"),
-        ("reversal_learning", "rescorla_wagner"),
-    ],
+    installed(
+        [
+            ("instrumental_learning", "rescorla_wagner_dual"),
+            ("two_step", "two_step_reduced"),
+            ("reversal_learning", "rescorla_wagner"),
+        ]
+    ),
 )
 def test_reaction_times_go_out_for_hssm_and_come_back(name, model, tmp_path):
     simulated = knownminds.simulate(name, model, subjects=2, seed=5).frame

@@ -23,13 +23,7 @@ from knownminds.agents import (
     WinStayLoseShift,
     simulate,
 )
-from knownminds.environments import (
-    InstrumentalLearning,
-    ReversalLearning,
-    Trials,
-    follow_world,
-    session_stream,
-)
+from knownminds.environments import InstrumentalLearning, Trials, follow_world, session_stream
 from knownminds.inference import (
     Folds,
     ModelData,
@@ -656,18 +650,8 @@ def test_a_model_without_parameters_is_a_fit_too():
     assert np.allclose(fit.aic, -2 * fit.log_likelihood)
 
 
-def test_only_fields_of_the_experiment_separate_learners_and_no_cell_of_them_is_empty():
-    """A user's own column, with empty cells, changes no likelihood and no fold."""
+def test_no_cell_of_a_field_that_separates_learners_is_empty():
     truth = np.tile([0.3, 4.0, 0.0], (3, 1))
-    reversing = simulate(RescorlaWagner, truth, ReversalLearning(), 4)
-    own = np.where(np.arange(len(reversing)) % 7 == 0, np.nan, np.arange(len(reversing)) % 3)
-    stray = Trials.from_frame(
-        reversing.to_frame().assign(context=own, stage=own), environment=ReversalLearning()
-    )
-    data = [ModelData.read(RescorlaWagner, trials) for trials in (reversing, stray)]
-    assert data[1].sequences.length.tolist() == data[0].sequences.length.tolist()
-    plain, other = (each.log_likelihood(truth)[0] for each in data)
-    assert other.tolist() == plain.tolist()
     casinos = simulate(RescorlaWagner, truth, InstrumentalLearning(6), 4).to_frame()
     casinos["context"] = casinos["context"].astype(float)
     casinos.loc[30, "context"] = np.nan

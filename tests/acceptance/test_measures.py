@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from measure_oracles import OF_SAMPLE, OF_SUBJECT, ends
 from plain_colliders import fitted, left_out, plainly
+from registries import installed
 from scipy import stats
 
 from knownminds import score
@@ -38,7 +39,7 @@ UNANSWERED = "trials without an answer"
 RELEASED = sorted(name for name in MEASURES if name.endswith("_released"))
 DUAL = AGENTS["rescorla_wagner_dual"]
 # One of each class for what is simulated at length; the others come with the long tests.
-FIRST = {type(measure): name for name, measure in reversed(MEASURES.items())}
+FIRST = {type(measure): name for name, measure in reversed([*MEASURES.items()])}
 # Its fits take the largest kernel of all, which nothing else here needs.
 LARGE = ("loss_aversion",)
 REASONED = ("determinacy", "reasoning_consistency")  # read off noisy-ORs that are fitted
@@ -191,7 +192,7 @@ ROWS_OF = {  # what goes by the trial before or after, and rows after which it m
 }
 
 
-@pytest.mark.parametrize("name", ROWS_OF)
+@pytest.mark.parametrize("name", installed(ROWS_OF))
 def test_a_row_that_was_dropped_and_one_marked_malformed_give_the_same_estimate(name):
     # Three subjects show no group whose law could be told without sampling.
     trials = data_of(name, 12 if isinstance(MEASURES[name], FittedMeasure) else 3, 1)
@@ -520,7 +521,9 @@ def test_an_estimate_without_a_test_is_null_in_json_and_no_number():
 
 # ------------------------------------------------------------------ score
 
-TOGETHER = ("two_step", "balloon_risk", "restless_bandit", "reversal_learning", "ultimatum")
+TOGETHER = installed(
+    ["two_step", "balloon_risk", "restless_bandit", "reversal_learning", "ultimatum"]
+)
 
 
 def test_score_reads_every_measure_off_one_file_of_several_experiments(knownminds, tmp_path):

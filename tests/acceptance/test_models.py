@@ -4,6 +4,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from registries import installed
 
 from knownminds.agents import AGENTS, play, simulate
 from knownminds.environments import ENVIRONMENTS, make
@@ -11,13 +12,13 @@ from knownminds.inference import check_agent
 
 # One model of each kernel shape: kind of answer, memory, number of actions, world, rows that are
 # prepared. A kernel written by hand is a shape of its own.
-SHAPES = (
+SHAPES = installed((
     "rescorla_wagner_dual", "rescorla_wagner_choice_kernel", "balloon_pumper", "weighted_bayes",
     "hyperbolic_discounter", "two_step_reduced", "horizon_explorer", "change_point_observer",
     "prospect_valence_delta", "two_scale_observer", "evidence_weigher", "kalman_observer",
     "noisy_or", "cue_combiner", "belief_sampler", "random_utility",
     "random_responder", "random_rater", "random_responder_confidence", "mutation_sampler",
-)  # fmt: skip
+))  # fmt: skip
 SLOW_SHAPES = ("noisy_or", "random_utility", "mutation_sampler")  # of which a step takes long
 
 # Settings in which a session is short, or a model uses all its parameters.
@@ -142,7 +143,9 @@ def test_only_a_model_that_remembers_hangs_on_earlier_trials(name):
     assert (fresh != later) == (model.remembers or model.given == "either")
 
 
-@pytest.mark.parametrize("name", ["rescorla_wagner_dual", "horizon_explorer", "expected_value"])
+@pytest.mark.parametrize(
+    "name", installed(["rescorla_wagner_dual", "horizon_explorer", "expected_value"])
+)
 def test_simulated_choices_have_the_probabilities_that_the_agent_states(name):
     model = AGENTS[name]
     environment, n = environment_of(model), 200

@@ -11,7 +11,7 @@ from knownminds.agents import ForgettingLearner, RescorlaWagner, simulate
 from knownminds.environments import make
 from knownminds.inference import Unknowns
 from knownminds.validation.data import predictive
-from knownminds.validation.data.fit import Task, fit
+from knownminds.validation.data.fit import fit
 from knownminds.validation.data.panels import panels_of
 from knownminds.validation.data.predictive import (
     check_fit,
@@ -20,7 +20,6 @@ from knownminds.validation.data.predictive import (
     recorded_rows,
     replicated_from,
 )
-from knownminds.validation.data.questions import AskFit
 from knownminds.validation.data.support import Relived
 
 
@@ -117,23 +116,3 @@ def test_a_fit_says_whether_the_model_looks_like_the_data(monkeypatch):
     right = fit(trials, "forgetting_learner", workers=1)
     assert wrong.verdicts["returning to what was left"].word == "not reproduced"
     assert "not reproduced" not in {verdict.word for verdict in right.verdicts.values()}
-
-
-@pytest.mark.long
-def test_a_schedule_that_nobody_told_leaves_what_is_missed_unjudged(tmp_path):
-    told = {"win_probability": [0.7, 0.3], "block_length": [25, 35]}
-    place = make("reversal_learning", **told)
-    theta = RescorlaWagner.parameters.draw(np.random.default_rng(1), 25)
-    lived = simulate(RescorlaWagner, theta, place, 1).to_frame()
-    file = tmp_path / "people.csv"
-    known = lived.assign(environment=place.name)
-    known.drop(columns=list(place.fields.hidden)).to_csv(file, index=False)
-    found = fit(file, "rescorla_wagner", method="map", workers=1)
-    missed = [one for one in found.verdicts.values() if "discrepancy" in " ".join(one.reasons)]
-    assert missed
-    for verdict in missed:
-        assert verdict.word == "not judged"
-        assert "--set" in verdict.reasons[-1]
-    assert not Task.of(AskFit(str(file), "rescorla_wagner", settings=told)).assumed
-    known.to_csv(file, index=False)
-    assert not Task.of(AskFit(str(file), "rescorla_wagner")).assumed

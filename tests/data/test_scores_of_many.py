@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from registries import installed
 
 from knownminds.agents import AGENTS
 from knownminds.agents.play import simulate_sessions
@@ -28,7 +29,7 @@ def of_several_sessions(name):
 
 # A fit, three numbers of a session, and one that weighs the trials of all sessions.
 @pytest.mark.parametrize(
-    "name", ["learning_rate", "meta_cognition", "risk", "win_stay", "normalised_error"]
+    "name", installed(["learning_rate", "meta_cognition", "risk", "win_stay", "normalised_error"])
 )
 def test_subjects_together_have_the_estimates_that_each_has_alone(name):
     trials, measure = of_several_sessions(name), MEASURES[name]

@@ -245,6 +245,33 @@ def test_what_installed_packages_list_is_known(tmp_path, listed, code, told):
     assert told in done.stdout + done.stderr
 
 
+ALONE = (
+    "import importlib.metadata, sys\nimportlib.metadata.entry_points = lambda **how: ()\n"
+    "from knownminds.validation.cli import main\nmain(sys.argv[1:])"
+)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("recover", "risky_choice"), 2, "The environment 'risky_choice' is part of"),
+        (
+            ("recover", "two_step", "--model", "prospect_theory"),
+            2,
+            "The model 'prospect_theory' is part",
+        ),
+        (("list",), 0, "more are in"),
+    ],
+)
+def test_what_is_known_and_not_installed_is_named_with_its_package(words, code, told):
+    command = [sys.executable, "-c", ALONE, *words]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == code, done.stderr
+    said = " ".join((done.stdout + done.stderr).split())
+    assert told in said
+    assert "pip install knownminds-more" in said
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [

@@ -24,7 +24,7 @@ BELOW = {
     "validation": {"environments", "agents", "inference", "llm_adapters"},
 }
 BENEATH = "members"  # the lists of members, which all floors may read
-FAMILIES = {"bandits", "magnitudes", "chance", "causes", "diagnosis", "decisions", "baselines"}
+FAMILIES = {"bandits", "magnitudes", "chance", "causes", "diagnosis", "baselines"}
 HEAVY = (
     "arviz", "inspect_ai", "matplotlib", "openai", "pandas", "pymc", "scipy.optimize",
     "scipy.stats", "statsmodels", "torch",
@@ -61,6 +61,30 @@ def test_imports_go_down_and_no_family_imports_another(floor):
                 assert room == "known_minds", about
             if room in FAMILIES:
                 assert not {*inner[:1]} & (FAMILIES - {room}), about
+
+
+def test_a_room_of_the_further_members_imports_no_other_room():
+    folder = ROOT / "more" / "knownminds_more"
+    for file in modules(folder):
+        room = file.relative_to(folder).parts[0]
+        others = [name for name in imported(file) if name.startswith("knownminds_more.")]
+        assert not [name for name in others if name.split(".")[1] != room], file
+        assert not [name for name in imported(file) if name.startswith("knownminds.validation")]
+
+
+def test_the_core_knows_by_name_what_the_further_members_are():
+    core, more = (
+        tomllib.loads((ROOT / folder / "members.toml").read_text(encoding="utf-8"))
+        for folder in ("knownminds", "more/knownminds_more")
+    )
+    names = {name for kind in ("environments", "models", "measures") for name in more[kind]}
+    assert {*core["elsewhere"]["knownminds-more"].split()} == names
+
+
+def test_both_packages_have_one_version():
+    more = tomllib.loads((ROOT / "more" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert more["version"] == SETTINGS["project"]["version"]
+    assert more["dependencies"] == [f"knownminds=={more['version']}"]
 
 
 def test_what_lies_beneath_the_floors_imports_none_of_them():
@@ -104,23 +128,29 @@ def test_the_package_has_its_version_and_its_verbs():
     assert all(getattr(knownminds, verb).__name__ == verb for verb in knownminds.VERBS)
 
 
-def test_the_wheel_holds_every_file_of_the_package_and_no_other(tmp_path):
-    listed = subprocess.run(
-        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout.split("\0")
-    for name in filter(None, listed):
-        if (ROOT / name).exists():
-            copy = tmp_path / "tree" / name
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, copy, follow_symlinks=False)
+@pytest.mark.parametrize("package", ["knownminds", "knownminds_more"])
+def test_the_wheel_holds_every_file_of_the_package_and_no_other(package, tmp_path):
+    words = ["git", "ls-files", "-z"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    tracked = [name for name in done.stdout.split("\0") if name and (ROOT / name).exists()]
+    for name in tracked:
+        copy = tmp_path / "tree" / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, copy, follow_symlinks=False)
+    home = tmp_path / "tree" / ("more" if package == "knownminds_more" else ".")
     build = "import sys\nfrom setuptools.build_meta import build_wheel\nbuild_wheel(sys.argv[1])"
     words = [sys.executable, "-c", build, str(tmp_path)]
-    subprocess.run(words, cwd=tmp_path / "tree", capture_output=True, text=True, check=True)
+    subprocess.run(words, cwd=home, capture_output=True, text=True, check=True)
     (wheel,) = tmp_path.glob("*.whl")
     held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    floors = {f"knownminds/{name}" for name in listed if name.partition("/")[0] in BELOW}
-    own = {name for name in listed if name.startswith("knownminds/")}
-    assert held == floors | own - {f"knownminds/{floor}" for floor in BELOW}
+    if package == "knownminds_more":
+        begin = "more/knownminds_more/"
+        expected = {name.removeprefix("more/") for name in tracked if name.startswith(begin)}
+    else:
+        own = {name for name in tracked if name.startswith("knownminds/")}
+        expected = {f"knownminds/{name}" for name in tracked if name.partition("/")[0] in BELOW}
+        expected |= own - {f"knownminds/{floor}" for floor in BELOW}
+    assert held == expected
 
 
 def test_a_checkout_without_links_says_what_it_needs(tmp_path):

@@ -109,23 +109,6 @@ def test_a_map_that_is_shipped_can_be_copied(file, tmp_path):
     assert ColumnMap.read(tmp_path / "mine.toml") == shipped == read_map([file.stem])
 
 
-def test_a_cell_without_a_meaning_ends_a_strict_import_and_is_counted_by_others(tmp_path):
-    made = their_files.hb_cards(seed=6)
-    lines = made.text.splitlines()
-    lines[3] = lines[3].replace("\t", "\tx", 1)  # a deck that is none
-    lines[5] = "\t".join([*lines[5].split("\t")[:2], "1e9", "0"])  # a gain beyond the range
-    file = write(tmp_path, "\n".join(lines) + "\n", "igt.txt")
-    shipped = read_map(["hbayesdm_igt"])
-    strict = ColumnMap(**{**vars(shipped), "strict": True})
-    with pytest.raises(ValueError, match=r"row 3 of igt.txt has 'x\d'"):
-        run_import(AskImport([file], mapping=strict))
-    account = run_import(AskImport([file], mapping=shipped)).account
-    assert account.outcomes == {"ok": 38, "malformed": 2}
-    unreadable = {e.what: e.example for e in account.entries if e.kind == "unreadable"}
-    assert unreadable["'action' has no meaning"] == "row 3 of igt.txt"
-    assert unreadable["'gain' has no meaning"] == "row 5 of igt.txt"
-
-
 def test_settings_that_no_column_tells_are_listed_and_those_that_rows_contradict_asked_for(
     tmp_path, knownminds
 ):

@@ -62,7 +62,7 @@ FACTORS = [{}, {"history": "chat", "reasoning": "chain_of_thought"}, {"reasoning
 def test_a_session_through_words_is_the_session_that_play_lives(place, factors):
     units = make(place).size
     environment = make(place, **({units: 4} if units else {}), **factors)
-    model = next(model for model in reversed(AGENTS.values()) if model.plays(environment))
+    model = next(model for model in reversed([*AGENTS.values()]) if model.plays(environment))
     agent = model.from_theta(
         model.parameters.draw(np.random.default_rng(2), 1)[0],
         lapse=0.05,

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from chromium import PROGRAM, Chromium
+from registries import installed
 
 from knownminds import fit, import_trials
 from knownminds.environments import (
@@ -51,8 +52,10 @@ SMALL = {
 KINDS = [
     *((name, SMALL.get(name, {})) for name in ENVIRONMENTS),
     ("diagnosis", {"n_contexts": 3, "repeats": 1, "parts": "separate"}),
-    ("reversal_learning", {"criterion": "correct", "n_plays": 60}),
-    ("reversal_learning", {"criterion": "consecutive", "n_plays": 60}),
+    *installed(
+        ("reversal_learning", {"criterion": each, "n_plays": 60})
+        for each in ("correct", "consecutive")
+    ),
     ("temporal_discounting", {"design": "grid"}),
     ("preference", {"form": "stated"}),
     ("coins", {"form": "stated", "asking": "gap"}),
@@ -215,7 +218,7 @@ PLAYED = {
 
 
 @in_a_browser
-@pytest.mark.parametrize("name", PLAYED)
+@pytest.mark.parametrize("name", installed(PLAYED))
 @pytest.mark.long
 def test_what_is_clicked_is_what_is_lived_and_is_read_back(name, browser, tmp_path):
     site, environment = tmp_path / "site", make(name, **PLAYED[name])

@@ -92,7 +92,7 @@ def test_logs_become_a_table_at_the_command_line_with_their_outcomes_counted(tmp
             reasoning_effort="low",
         )
         gc.collect()
-    # A log as `eval` returns it is read while it is written, see tests/conftest.py.
+    # A log as `eval` returns it is read while it is written, see conftest.py.
     write_eval_log(read_eval_log(log.location), str(tmp_path / "logs" / "same.json"))
     logs = sorted((tmp_path / "logs").iterdir())
     assert sorted(file.suffix for file in logs) == [".eval", ".json"]

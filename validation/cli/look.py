@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,9 +18,17 @@ from .output import print_json, print_table, prompt_text
 
 @frozen_question
 class ListAll(Question[None]):
-    """List experiments, models and measures."""
+    """List experiments, models and measures: what is installed, or what belongs to an experiment.
+
+    Parameters
+    ----------
+    environment
+        List the models that play this experiment and the measures that it has.
+    """
 
     command: ClassVar[str] = "list"
+
+    environment: str | None = option(default=None, of=("environment",))
 
 
 @frozen_question
@@ -58,16 +67,28 @@ class Doctor(Question[None]):
 
 def _list(question: ListAll, as_json: bool) -> None:
     from knownminds.agents import AGENTS
-    from knownminds.environments import ENVIRONMENTS
+    from knownminds.environments import ENVIRONMENTS, make
     from knownminds.inference import MEASURES
+    from knownminds.members import elsewhere
 
     kinds: dict[str, Any] = {"environment": ENVIRONMENTS, "model": AGENTS, "measure": MEASURES}
+    name = question.environment
+    if name is not None:
+        place = make(name)
+        kinds = {
+            "environment": {name: place},
+            "model": {n: model for n, model in AGENTS.items() if model.plays(place)},
+            "measure": {n: one for n, one in MEASURES.items() if name in one.environments},
+        }
     if as_json:
         print_json({f"{kind}s": list(members) for kind, members in kinds.items()})
         return
     for kind, members in kinds.items():
         print_table([kind, ""], [[name, member.summary] for name, member in members.items()])
         print()
+    lacking = Counter(elsewhere().values()) if question.environment is None else {}
+    for package, count in lacking.items():
+        print(f"{count} more are in {package}, which is not installed: pip install {package}")
 
 
 def _show(question: Show, as_json: bool) -> None:

@@ -1,0 +1,1 @@
+"""The Iowa gambling task: four decks of cards, its learners and its measures."""

@@ -1,0 +1,1 @@
+"""Inferences on causal networks, seen and acted upon, their reasoners and contrasts."""

@@ -1,0 +1,1 @@
+"""Reversal learning: two machines that change places, its learners and its measures."""

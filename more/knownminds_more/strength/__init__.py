@@ -1,0 +1,1 @@
+"""Judgements of causal strength from tables of cases, their judges and contrasts."""
