@@ -9,10 +9,12 @@ import pytest
 from scipy.stats import norm, ttest_ind_from_stats
 from scipy.stats import t as student
 
-from knownminds.validation.benchmarks.cogbench import distances, pooled, unlike_random
+from knownminds.agents import WeightedBayes, simulate
+from knownminds.environments import make
+from knownminds.validation.benchmarks.cogbench import PAPER, distances, pooled, unlike_random
 from knownminds.validation.benchmarks.comparison import ALIKE, differences, unequal
 from knownminds.validation.benchmarks.known import live
-from knownminds.validation.benchmarks.paper import scores_in
+from knownminds.validation.benchmarks.paper import About, Answers, scores_in
 from knownminds.validation.benchmarks.plan import read_plan
 from knownminds.validation.benchmarks.registry import paper_of
 from knownminds.validation.benchmarks.running import players_of, run_benchmark
@@ -72,6 +74,30 @@ def test_effects_that_are_alike_are_pooled_as_one():
     one, several = pooled(np.array([0.1, 0.11, 0.1]), np.full(3, 0.1))
     assert several["value"] == pytest.approx(one["value"])
     assert several["standard_error"] == pytest.approx(one["standard_error"])
+
+
+@pytest.mark.parametrize("models", [1, 2])
+def test_thoughts_are_set_beside_the_plain_question_session_by_session(models):
+    place = make("probabilistic_reasoning")
+    cells = {"probabilistic_reasoning": place, "probabilistic_reasoning/step_back": place}
+    parts = []
+    for k in range(models):
+        for j, cell in enumerate(cells):
+            theta = np.tile([0.3, 0.6, 0.8, 0.3], (8, 1))  # b_0, b_prior, b_likelihood, sigma
+            lived = simulate(WeightedBayes, theta, place, 3 + 10 * k).to_frame()
+            lived["response"] = (lived["response"] + 0.01 * j * (lived["trial"] % 2)).clip(0, 1)
+            own = {"session": lived["subject"], "subject": "m", "participant": f"m{k}"}
+            variant = cell.partition("/")[2] or "base"
+            parts.append(lived.assign(**own, cell=cell, variant=variant, environment=place.name))
+    about = About(cells, tuple(f"m{k}" for k in range(models)))
+    answers = Answers(pd.concat(parts, ignore_index=True), about)
+    (part,) = (one for one in PAPER.parts_of(answers) if one.name == "thoughts")
+    rows = part.rows[part.rows["participant"] == "m0"]
+    assert rows["shared"].tolist() == [8]
+    assert rows["correlation"].iloc[0] > 0.9  # nearly the same answers to the same questions
+    assert rows["swaps"].between(1 / 256, 1).all()
+    assert "p by swaps" in next(iter(part.tables.values()))
+    assert len(part.rows) == (1 if models == 1 else 4)
 
 
 def test_differences_have_intervals_and_corrected_verdicts():

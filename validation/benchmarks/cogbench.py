@@ -218,7 +218,8 @@ def thoughts(data: Answers) -> Shown:
         for variant, part in known.items():
             names = {"metric": metric, VARIANT: variant}
             gaps = {who: difference(one, plain[who]) for who, one in part.items() if who in plain}
-            rows += [{**names, WHO: who, **vars(gap)} for who, gap in gaps.items()]
+            nothing = {"one_effect": np.nan}  # which is of several models
+            rows += [{**names, WHO: who, **vars(gap), **nothing} for who, gap in gaps.items()]
             usable = [gap for gap in gaps.values() if gap.standard_error > 0]
             effects, errors = (
                 np.array([getattr(gap, name) for gap in usable])
