@@ -16,8 +16,8 @@ SEED = 1935  # of random swaps
 
 
 @dataclass(frozen=True)
-class Measured:
-    """A value, its standard error and degrees of freedom, and how far each unit moves it.
+class Side:
+    """One side of a difference: a value with its error, and how far each unit moves it.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Difference:
     swaps: float
 
 
-def difference(one: Measured, other: Measured) -> Difference:
+def difference(one: Side, other: Side) -> Difference:
     """Return one value minus another one, as a contrast of pairs where they share units.
 
     The variance is the sum over units of the squared difference of influences: of means over the
@@ -78,7 +78,7 @@ def difference(one: Measured, other: Measured) -> Difference:
     total = sum(variance for variance, _ in parts)
     spread = sum(variance**2 / freedom for variance, freedom in parts if variance > 0)
     gap, error = one.value - other.value, float(np.sqrt(total))
-    freedom = total**2 / spread if spread > 0 else np.inf
+    freedom = total**2 / spread if spread > 0 else np.inf if np.isfinite(total) else np.nan
     half = float(scipy.special.stdtrit(freedom, 0.975)) * error
     p_value = 2 * float(scipy.special.stdtr(freedom, -abs(gap) / error)) if error > 0 else np.nan
     sizes = float(np.sqrt((mine**2).sum() * (theirs**2).sum()))

@@ -11,7 +11,7 @@ from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import Result
-from knownminds.inference.differences import Measured, difference
+from knownminds.inference.differences import Side, difference
 from knownminds.inference.measure import interval_tests
 from knownminds.inference.resampling import jackknife
 
@@ -60,21 +60,21 @@ class ReasonerIntervals(Result):
     blocks: tuple[tuple[str, ...], ...]
     without: dict[str, tuple[Array, ...]]
 
-    def measured(self, quantity: str, subject: str) -> Measured:
+    def side(self, quantity: str, subject: str) -> Side:
         """Return a quantity of a subject, with what each story does to it."""
         i = self.subjects.index(subject)
         value, error = (float(each[quantity][i]) for each in (self.value, self.error))
         without, names = self.without[quantity][i], self.blocks[i]
         moved = jackknife(0.0, without, np.ones(len(without)))[2].tolist()
         influence = dict(zip(names, moved, strict=True)) if np.isfinite(error) else {}
-        return Measured(value, error, max(len(names) - 1.0, 1.0), influence)
+        return Side(value, error, max(len(names) - 1.0, 1.0), influence)
 
     def difference(self, quantity: str, one: str, other: str) -> tuple[float, float, float]:
         """Return `one` minus `other` of a quantity, with the ends of its interval.
 
         It is a contrast of pairs of the stories that both answered, see `differences.difference`.
         """
-        gap = difference(self.measured(quantity, one), self.measured(quantity, other))
+        gap = difference(self.side(quantity, one), self.side(quantity, other))
         return gap.value, gap.low, gap.high
 
 

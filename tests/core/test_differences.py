@@ -10,7 +10,7 @@ from scipy import stats
 from knownminds.agents import WeightedBayes, simulate
 from knownminds.environments import Trials, make
 from knownminds.inference import MEASURES
-from knownminds.inference.differences import Measured, difference
+from knownminds.inference.differences import Side, difference
 from knownminds.inference.performance import performance_of
 from knownminds.inference.regression import coefficient
 
@@ -21,13 +21,13 @@ def measured(values, names=None):
     names = range(n) if names is None else names
     moved = (values - values.mean()) / np.sqrt(n * (n - 1))
     error = float(values.std(ddof=1) / np.sqrt(n))
-    return Measured(
+    return Side(
         float(values.mean()), error, n - 1.0, dict(zip(map(str, names), moved, strict=True))
     )
 
 
 def alone(one):
-    return Measured(one.value, one.standard_error, one.freedom, {})
+    return Side(one.value, one.standard_error, one.freedom, {})
 
 
 def within(share, expected, n):
@@ -125,7 +125,7 @@ def test_regressions_of_two_conditions_on_the_same_sessions(sessions, logistic):
                 size=len(x)
             )  # fmt: skip
             one = coefficient("x", y, {"x": x}, logistic=logistic, clusters=session)
-            found.append(Measured(one.value, one.standard_error, one.freedom, one.influence))
+            found.append(Side(one.value, one.standard_error, one.freedom, one.influence))
         gap = difference(*found)
         alarm += gap.p_value < 0.05
         held += gap.low < 0 < gap.high

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from knownminds.agents.parameters import Array
-from knownminds.inference.differences import Measured, difference
+from knownminds.inference.differences import Side, difference
 from knownminds.validation.data.score_figures import draw_radar, draw_scale
 from knownminds.validation.data.score_scale import (
     METRICS,
@@ -23,7 +23,7 @@ from knownminds.validation.data.score_scale import (
 from knownminds.validation.data.scores_of_trials import reference_of
 from knownminds.validation.pages.views import WHO, Cell, Dots, Draw, Grid, Rows, View, ends
 
-from .comparison import measured_of
+from .comparison import side_of
 from .features import features_part
 from .measures import measures
 from .paper import SCORES, VARIANT, About, Answers, Paper, Shown
@@ -211,9 +211,9 @@ def thoughts(data: Answers) -> Shown:
     rows: list[dict[str, Any]] = []
     for metric in THOUGHTS:
         metric_rows = table[table["metric"] == metric]
-        known: dict[str, dict[str, Measured]] = {}
+        known: dict[str, dict[str, Side]] = {}
         for variant, who, *row in metric_rows[[VARIANT, WHO, *SCORES[3:]]].itertuples(index=False):
-            known.setdefault(str(variant), {})[str(who)] = measured_of(*row)
+            known.setdefault(str(variant), {})[str(who)] = side_of(*row)
         plain = known.pop(BASE, {})
         for variant, part in known.items():
             names = {"metric": metric, VARIANT: variant}
@@ -265,7 +265,7 @@ def pooled(effects: Array, errors: Array) -> list[dict[str, Any]]:
 
 
 def _effect(value: float, error: float) -> dict[str, float]:
-    gap = difference(Measured(value, error, np.inf, {}), Measured(0.0, 0.0, np.inf, {}))
+    gap = difference(Side(value, error, np.inf, {}), Side(0.0, 0.0, np.inf, {}))
     names = ("value", "standard_error", "low", "high", "p_value")
     return {name: float(getattr(gap, name)) for name in names}
 

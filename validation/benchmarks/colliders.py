@@ -192,7 +192,7 @@ def profiles(data: Answers) -> Profiles:
     parts = []
     for name, label in LABELS.items():
         moved: list[Any] = [
-            dict(profile.intervals.measured(name, unit).influence) if name in BOUNDS else {}
+            dict(profile.intervals.side(name, unit).influence) if name in BOUNDS else {}
             for unit in units[UNIT]
         ]
         rows = units[[*WHOSE, "complies"]].assign(

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from statsmodels.stats.multitest import multipletests
 
-from knownminds.inference.differences import Measured, difference
+from knownminds.inference.differences import Side, difference
 from knownminds.validation.data.scores_of_trials import INFLUENCE
 from knownminds.validation.data.trials_of_runs import CONDITIONS
 from knownminds.validation.engine.result import Part
@@ -97,7 +97,7 @@ def differences(
     rows: list[dict[str, Any]] = []
     for (score, cell), part in scores.groupby(["score", "cell"], sort=False):
         values = part.drop_duplicates(WHO).set_index(WHO).reindex(columns=_VALUES)
-        held = {str(who): measured_of(*row) for who, *row in values.itertuples()}
+        held = {str(who): side_of(*row) for who, *row in values.itertuples()}
         for one, other in combinations([m for m in models if m in held], 2):
             a, b = held[one], held[other]
             gap = difference(a, b)
@@ -124,10 +124,10 @@ def differences(
     return table
 
 
-def measured_of(value: float, error: float, freedom: float, influence: Any) -> Measured:
+def side_of(value: float, error: float, freedom: float, influence: Any) -> Side:
     """Return a score; degrees of freedom that it lacks are infinite, and influences unknown."""
     known = influence if isinstance(influence, Mapping) else {}
-    return Measured(float(value), float(error), float(freedom) if freedom > 0 else np.inf, known)
+    return Side(float(value), float(error), float(freedom) if freedom > 0 else np.inf, known)
 
 
 def conditions_by_cell(trials: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:

@@ -3,7 +3,7 @@
 A tidy frame has a row for each participant and whatever else tells values apart, with the columns
 value, low, high, standard_error and freedom where there are such. Rows that have a `score` are what
 participants are compared by, two at a time; `cell` names the cells that it is computed from, and
-`influence`, which is not saved, what each session or context does to the value (see `Measured`).
+`influence`, which is not saved, what each session or context does to the value (see `Side`).
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from knownminds.inference.fits.model_data import Unknowns
 from knownminds.inference.posteriors.crossed_levels import units_of
 from knownminds.validation.engine.result import Drawing, Result
 from knownminds.validation.engine.verdicts import Verdict
+from knownminds.validation.power.pilot import CONTRASTS
 
 from .fit_figures import draw_contrasts, draw_levels
 from .support import MASS
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 LEVELS = "Values by group"
 BY_GROUP = "Values by group with 90% intervals."
-CONTRASTS = "Contrasts on the natural scale"
 DIFFERENCES = "Contrasts with 90% intervals; shaded, what counts as no difference."
 ABOUT_CONTRASTS = (
     "A contrast is of the group's typical member, one whose deviations are 0, averaged over "

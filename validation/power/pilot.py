@@ -23,6 +23,7 @@ from knownminds.validation.studies import RESULT
 from .dials import GroupDial
 
 DRAWS = 200  # of the pilot's posterior, spaced evenly, that stand in a study's law
+CONTRASTS = "Contrasts on the natural scale"  # a table of a fit with a formula
 POSTERIOR = "posterior.nc"  # beside the result of a hierarchical fit
 _GROUP = re.compile(r"(\w+) ~ (\w+)\[T\.(.+)\]")  # what a formula's effect of two groups is called
 LEAST_SUBJECTS = 2  # below, a spread between subjects is the prior's
@@ -313,8 +314,6 @@ def _two_groups(folder: Path, result: Mapping[str, Any], posterior: Any) -> tupl
     ValueError
         If they are between more groups, of several columns, of numbers or within subjects.
     """
-    from knownminds.validation.data.group_fit import CONTRASTS
-
     terms = [str(term) for term in posterior["term"].to_numpy()]
     found = [_GROUP.fullmatch(term) for term in terms]
     pairs = {one.group(2, 3) for one in found if one is not None}
