@@ -12,6 +12,7 @@ from typing import Any
 
 VERBS = {
     "audit": "power.audit",
+    "benchmark": "benchmarks.asked",
     "best_design": "design.best_design",
     "budget": "costs.budget",
     "calibrate": "calibration.calibration",
@@ -20,16 +21,19 @@ VERBS = {
     "feature_regression": "data.feature_regression",
     "fit": "data.fit",
     "import_trials": "data.exchange",
+    "look": "costs.looked",
     "page": "people.site",
     "power": "power.power_study",
     "recover": "recovery.parameter_recovery",
     "report": "report",
     "reveal": "chance.revealed",
-    "run": "costs.connect",
-    "score": "data.scores_of_trials",
+    "run": "costs.asked_run",
+    "serve": "costs.serving",
+    "score": "benchmarks.scored",
     "simulate": "data.simulate",
 }
 
+FLOORS = ("agents", "environments", "inference", "llm_adapters", "validation")
 __all__ = ["VERBS", *VERBS]
 
 if not (Path(__file__).parent / "validation").is_dir():
@@ -45,10 +49,12 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version  # takes longer than the rest of this file
 
         return version(__name__)
+    if name in FLOORS:
+        return import_module(f"{__name__}.{name}")
     if name not in VERBS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.validation.{VERBS[name]}"), name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), "__version__", *VERBS])
+    return sorted([*globals(), "__version__", *FLOORS, *VERBS])

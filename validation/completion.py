@@ -6,8 +6,6 @@ import runpy
 import sys
 from collections.abc import Callable, Iterable
 
-import typer
-
 from knownminds.members import folder_of, listed
 
 # The package that has a registry of a kind, once it is imported.
@@ -43,15 +41,6 @@ def check_member(*kinds: str, besides: Iterable[str] = ()) -> Callable[[str], st
         raise ValueError(runpy.run_path(str(file))["unknown"](kind, value, known))
 
     return check
-
-
-def model_or_usual(context: typer.Context, model: str | None) -> str:
-    """Return the model that was named, or the usual one of the command's experiment."""
-    if model is not None or context.resilient_parsing:
-        return check_member("model")(model or "")
-    from knownminds.validation.engine.usual_models import usual_model
-
-    return usual_model(context.params.get("environment"))
 
 
 def completes(*kinds: str) -> Callable[[str], list[str]]:

@@ -27,6 +27,7 @@ FOLDERS = {
     RUN: ("run", "costs.run_page:read_page"),
 }
 RESULT = "result.json"  # which all commands leave; fits and scores nothing else
+POSTERIOR = "posterior.nc"  # beside the result of a hierarchical fit
 
 
 def files_in(folder: Path) -> list[str]:

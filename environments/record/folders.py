@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+
+from filelock import FileLock
+
+LOCK = ".lock"  # the file in a folder whose lock a process has while it changes the folder
 
 
 @contextmanager
@@ -31,6 +37,42 @@ def check_writable(folder: Path) -> None:
             f"Results cannot be written to {folder}: {existing} does not allow it. "
             "Name another folder with --out."
         )
+
+
+@contextmanager
+def one_at_a_time(folder: Path) -> Iterator[None]:
+    """Wait until no other process changes a folder that is there, and let none do so meanwhile."""
+    with FileLock(folder / LOCK):
+        yield
+
+
+@contextmanager
+def replaced(folder: Path, names: Sequence[str]) -> Iterator[Path]:
+    """Give an empty folder for files that replace those of the same names all at once.
+
+    If what writes them breaks off, nothing is replaced. Several processes may do so at the same
+    time: the last one stays.
+
+    Parameters
+    ----------
+    names
+        What is replaced, files and folders; what the new ones lack is removed. The last one is gone
+        while the others are replaced, so that whoever finds it finds all of them.
+    """
+    new = Path(tempfile.mkdtemp(prefix=".new-", dir=folder))
+    try:
+        yield new
+        with one_at_a_time(folder):
+            (folder / names[-1]).unlink(missing_ok=True)
+            for name in names:
+                if (folder / name).is_dir():
+                    (folder / name).rename(new / f".old-{name}")
+                elif not (new / name).exists():
+                    (folder / name).unlink(missing_ok=True)
+                if (new / name).exists():
+                    (new / name).replace(folder / name)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
 
 
 def write_text(file: Path, text: str) -> None:

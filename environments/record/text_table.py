@@ -14,8 +14,9 @@ def text_table(
     *,
     words: bool = False,
     names: int = 1,
+    width: int = WIDTH,
 ) -> list[str]:
-    """Return the lines of a table; columns beyond 80 follow below, with the names repeated.
+    """Return the lines of a table; columns beyond its width follow below, with the names repeated.
 
     Parameters
     ----------
@@ -27,11 +28,13 @@ def text_table(
         Whether the last column is flush left as well.
     names
         How many columns name the rows: these are repeated beside the columns that follow below.
+    width
+        Columns of the screen.
     """
     cells = [[str(cell) for cell in row] for row in (head, *rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = []
-    for block in _blocks(widths, names):
+    for block in _blocks(widths, names, width):
         for row in cells:
             parts = [row[0].ljust(widths[0])]
             for k in [*range(1, names), *block]:
@@ -41,13 +44,13 @@ def text_table(
     return lines
 
 
-def _blocks(widths: Sequence[int], names: int) -> list[list[int]]:
+def _blocks(widths: Sequence[int], names: int, most: int) -> list[list[int]]:
     """Divide the columns into blocks: besides the names as many as a screen holds, at least one."""
     blocks: list[list[int]] = [[]]
     beside = sum(widths[:names]) + GAP * (names - 1)
     used = beside
     for k, width in enumerate(widths[names:], start=names):
-        if blocks[-1] and used + GAP + width > WIDTH:
+        if blocks[-1] and used + GAP + width > most:
             blocks.append([])
             used = beside
         blocks[-1].append(k)

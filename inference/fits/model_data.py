@@ -68,7 +68,14 @@ class ModelData:
         ValueError
             If a column that the model reads is missing, or a subject has a single trial; the error
             names it.
+        TypeError
+            If these are no trials.
         """
+        if not isinstance(trials, Trials):
+            raise TypeError(
+                f"Trials are fitted; got a {type(trials).__name__}. Make trials of a table with "
+                "Trials.from_frame(table, environment=...)."
+            )
         frame = trials.frame
         for column in model.columns:
             if column not in frame:

@@ -112,7 +112,7 @@ class Served:
             contaminants=contaminants,
             seed_is_session=seed_is_session,
         )
-        self.model = model
+        self.agent, self.model = agent, model
         self._endpoint = _Endpoint(known_agent, model, api_key)
         self._socket = _listening(host, port)
         self.host, self.port = host, int(self._socket.getsockname()[1])

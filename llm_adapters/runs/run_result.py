@@ -113,6 +113,13 @@ class Run(Result):
         return Counter(session["reason"] for session in self.unfinished)
 
     @property
+    def exit_code(self) -> int:
+        """What a command ends with: 3 if no answer could be read, 1 if sessions are left, or 0."""
+        if self.nothing_read or self.gave_out:
+            return 3
+        return 1 if self.unfinished else 0
+
+    @property
     def errors(self) -> int:
         """How many trials brought no text."""
         return sum(rate.count for rate in self.outcomes if rate.outcome == Outcome.ERROR.value)

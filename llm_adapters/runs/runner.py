@@ -1018,8 +1018,8 @@ def check_caps(caps: Caps, sampling: Sampling, price: Price | None, llm: str) ->
         )
     if caps.on_use and sampling.max_tokens is None and caps.answer_tokens is None:
         raise ValueError(
-            "Under a cap on tokens or money an answer must be bounded; got no max_tokens. Set it, "
-            "or say with answer_tokens how many tokens an answer can have."
+            "Under a cap on tokens or money an answer must be bounded; got no max_tokens. Add "
+            "--max-tokens 16, say, or --cap answer_tokens=400, how many tokens one can have."
         )
 
 

@@ -70,7 +70,7 @@ def test_a_score_is_the_mean_of_what_people_earned(people, knownminds, tmp_path)
     file, frame = people
     code, said, err = knownminds("score", file, "--json", "--out", tmp_path / "s")
     assert code == 0, err
-    rows = {row["measure"]: row for row in json.loads(said)["tables"]["Measures"]}
+    rows = {row["measure"]: row for row in json.loads(said)["tables"]["measures"]}
     by = frame.groupby("subject")["reward"].mean().dropna().astype(float)
     assert rows["performance"]["value"] == pytest.approx(by.mean())
     assert rows["performance"]["standard_error"] == pytest.approx(by.sem())
@@ -84,7 +84,7 @@ def test_a_fit_uses_the_answers_there_are_and_says_who_gave_none(people, knownmi
     code, said, err = knownminds(*words)
     assert code == 0, err
     told = json.loads(said)
-    rows = told["tables"]["Subjects"]
+    rows = told["tables"]["subjects"]
     trials = {str(row["subject"]): row["n_trials"] for row in rows}
     answered = frame[frame["action"].notna()].groupby("subject").size()
     assert {who: n for who, n in trials.items() if n} == {
@@ -148,12 +148,12 @@ def test_a_reference_is_named_as_the_scores_are_and_used(tmp_path, knownminds):
     simulate(WeightedBayes, theta, ProbabilisticReasoning(6), 0).save(tmp_path / "t.parquet")
     words = ("score", tmp_path / "t.parquet", "--released", "--json", "--reference")
     _, printed, _ = knownminds(*words[:-1])
-    names = [row["measure"] for row in json.loads(printed)["tables"]["Measures"]]
+    names = [row["measure"] for row in json.loads(printed)["tables"]["measures"]]
     rows = "".join(f"{name},0.5\n" for name in names)
     (tmp_path / "r.csv").write_text("measure,value\n" + rows)  # the very names that are printed
     code, printed, err = knownminds(*words, tmp_path / "r.csv")
     assert code == 0, err
-    scale = json.loads(printed)["tables"][ON_SCALE]
+    scale = json.loads(printed)["tables"]["from_random_answers_0_to_the_reference_1"]
     assert len(scale) == len(names) == 3
     assert {row["reference"] for row in scale} == {0.5}
     slopes = [row["random"] for row in scale if "weighting" in row["metric"]]
@@ -190,7 +190,7 @@ def test_score_and_fit_take_the_rows_that_where_names(tmp_path, knownminds):
     words = ("score", tmp_path / "t.csv", "--environment", "balloon_risk", "--set", "n_balloons=10")
     code, printed, err = knownminds(*words, "--measure", "risk", "--where", "dose=.5", "--json")
     assert code == 0, err
-    (row,) = json.loads(printed)["tables"]["Measures"]
+    (row,) = json.loads(printed)["tables"]["measures"]
     assert row["n"] == 12
     kept = fit(tmp_path / "t.csv", environment="balloon_risk", method="mle", where={"dose": ""})
     assert len(kept["Subjects"]) == 18
@@ -218,7 +218,7 @@ def test_each_of_several_participants_is_a_row_without_being_asked(knownminds, t
     code, printed, errors = knownminds("score", tmp_path / "two.csv", "--json")
     assert code == 0, errors
     result = json.loads(printed)
-    assert {row["participant"] for row in result["tables"]["Measures"]} == {"one", "other"}
+    assert {row["participant"] for row in result["tables"]["measures"]} == {"one", "other"}
     assert "by model" in result["title"]
 
 
@@ -249,16 +249,16 @@ def test_scores_are_regressed_on_features_of_participants(tmp_path, knownminds):
     code, said, err = knownminds(*words, "--features", tmp_path / "f.csv", "--json")
     assert code == 0, err
     tables = json.loads(said)["tables"]
-    (row,) = tables["Regressions on features"]
+    (row,) = tables["regressions_on_features"]
     assert (row["feature"], row["participants"], row["base_models"]) == ("large", 6, 3)
-    value = {one["participant"]: one["value"] for one in tables["Measures"]}
+    value = {one["participant"]: one["value"] for one in tables["measures"]}
     pairs = [value[f"m{k + 1}"] - value[f"m{k}"] for k in (0, 2, 4)]
     assert row["coefficient"] == pytest.approx(np.mean(pairs))  # all are balanced
     lines = (tmp_path / "f.csv").read_text().splitlines(keepends=True)
     (tmp_path / "f.csv").write_text("".join(lines[:-1]))
     code, said, err = knownminds(*words, "--features", tmp_path / "f.csv", "--json")
     assert code == 0, err
-    (row,) = json.loads(said)["tables"]["Regressions on features"]
+    (row,) = json.loads(said)["tables"]["regressions_on_features"]
     assert row["participants"] == 5
     assert "Without features, and left out: m5." in json.loads(said)["notes"]
 
@@ -303,7 +303,7 @@ def test_scores_of_several_runs_are_told_apart_by_a_condition(runs, knownminds, 
     assert code == 0, err
     rows = {
         (row["measure"], row["participant"]): row["value"]
-        for row in json.loads(said)["tables"]["Measures"]
+        for row in json.loads(said)["tables"]["measures"]
     }
     for condition, name in (("none", "plain"), ("chain_of_thought", "aloud")):
         frame = pd.read_parquet(runs / name / "trials.parquet")

@@ -616,8 +616,8 @@ def test_bounds_of_missing_answers_are_the_ends_that_enumeration_finds():
         lost[np.random.default_rng(subject).choice(rows, 5, replace=False)] = True
     trials = without(whole, lost)
     result = knownminds.fit(trials, "perseverator", workers=1).to_dict()["tables"]
-    title = "Between which estimates lie, whatever the missing answers"
-    bounds = {row["subject"]: row for row in result[title]}
+    name = "between_which_estimates_lie_whatever_the_missing_answers"
+    bounds = {row["subject"]: row for row in result[name]}
 
     def mode(rows):
         def minus(kappa):
@@ -638,7 +638,7 @@ def test_bounds_of_missing_answers_are_the_ends_that_enumeration_finds():
         assert row["n_missing"] == 5
         assert row["kappa_lowest"] == pytest.approx(min(ends), abs=1e-4)
         assert row["kappa_highest"] == pytest.approx(max(ends), abs=1e-4)
-        (session,) = [one for one in result["Subjects"] if one["subject"] == str(subject)]
+        (session,) = [one for one in result["subjects"] if one["subject"] == str(subject)]
         assert session["kappa"] == pytest.approx(ends[0], abs=1e-4)
 
 

@@ -537,7 +537,7 @@ def test_score_reads_every_measure_off_one_file_of_several_experiments(knownmind
     pd.concat([t.to_frame() for t in trials.values()]).to_csv(tmp_path / "all.csv", index=False)
     code, out, err = knownminds("score", tmp_path / "all.csv", "--json", "--out", tmp_path / "s")
     assert code == 0, err
-    rows = json.loads(out)["tables"]["Measures"]
+    rows = json.loads(out)["tables"]["measures"]
     assert {(row["experiment"], row["measure"]) for row in rows} == wanted
     for row in rows:
         assert row["status"] == "ok"

@@ -61,7 +61,7 @@ def test_runs_of_two_configurations_are_told_apart_by_score(knownminds, server, 
     assert efforts(server) == {"low", "high"}
     code, out, err = knownminds("score", tmp_path / "runs", "--json")
     assert code == 0, err
-    measures = json.loads(out)["tables"]["Measures"]
+    measures = json.loads(out)["tables"]["measures"]
     assert {row["participant"] for row in measures} == {"m?reasoning_effort=low", "thinker"}
 
 

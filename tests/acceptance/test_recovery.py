@@ -142,7 +142,7 @@ def test_a_held_truth_is_not_judged_by_correlation():
     result = knownminds.recover(PLACE, "rescorla_wagner", **given)
     assert (result.rows["true_alpha"] == 0.3).all()
     assert result.verdicts["alpha"].word == "not judged"
-    (alpha,) = (r for r in result.to_dict()["tables"]["Estimates"] if r["parameter"] == "alpha")
+    (alpha,) = (r for r in result.to_dict()["tables"]["estimates"] if r["parameter"] == "alpha")
     assert alpha["r"] is None
     assert result.rows["true_beta"].nunique() == 30
 

@@ -8,10 +8,12 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.resources import files
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from jsonschema import Draft202012Validator
 
 from knownminds.agents import AGENTS
 from knownminds.environments import ENVIRONMENTS
@@ -60,6 +62,11 @@ each_make = pytest.mark.parametrize(
 )
 
 
+SCHEMA = Draft202012Validator(
+    json.loads((files("knownminds.validation.engine") / "result_schema.json").read_text())
+)
+
+
 def words_of(name):
     words = STUDIES[name]
     words += () if name in UNSEEDED else ("--seed", 3)
@@ -79,6 +86,11 @@ def without_seconds(content):
     if isinstance(content, dict):
         return {k: without_seconds(v) for k, v in content.items() if k != "seconds"}
     return [without_seconds(v) for v in content] if isinstance(content, list) else content
+
+
+def titles_in(text):
+    """The lines of a text as JSON names tables."""
+    return {"_".join(re.findall(r"[a-z0-9]+", line.lower())) for line in text.splitlines()}
 
 
 class Desk:
@@ -128,6 +140,7 @@ def desk(made, knownminds):
 @each
 def test_it_prints_one_object_of_finite_numbers_and_says_its_versions(desk, knownminds, name):
     content, _ = desk.study(knownminds, name)
+    SCHEMA.validate(content)
     if name not in ("budget", "shortcuts"):
         assert content["versions"]["knownminds"]
     counts = [content["attempted"]] if name != "budget" and "attempted" in content else []
@@ -162,6 +175,29 @@ def test_the_run_file_beside_a_result_asks_for_it_again(desk, knownminds, name):
     verb = words_of(name)[0]
     again = desk.object(knownminds, verb, folder / f"{verb}.toml")
     assert without_seconds(again) == without_seconds(content)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [n if n in ("power", "budget") else pytest.param(n, marks=pytest.mark.long) for n in STUDIES],
+)
+def test_a_terminal_holds_what_is_printed_and_is_told_what_is_not(
+    desk, knownminds, name, monkeypatch
+):
+    content, _ = desk.study(knownminds, name)
+    words = (*words_of(name), "--out", name)
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, err = desk.type(knownminds, *words)
+    assert code == 0, err
+    assert len(out.splitlines()) + len(err.splitlines()) <= 24
+    assert max(map(len, out.splitlines())) <= 80
+    first, *others = content["tables"]
+    assert first in titles_in(out)
+    assert not titles_in(out) & set(others)
+    assert f"{len(others)} table" in out.partition("Not shown: ")[2] or not others
+    if name == "recover":
+        full = desk.type(knownminds, *words, "--full")[1]
+        assert set(content["tables"]) <= titles_in(full)
 
 
 @pytest.mark.parametrize("name", ["recover", "design"])
@@ -259,20 +295,20 @@ def test_a_failed_unit_is_counted_and_the_rest_goes_on(desk, knownminds):
 def test_a_search_is_turned_into_money(desk, knownminds):
     result, folder = desk.study(knownminds, "search")
     content = desk.object(knownminds, "budget", PLACE, "--power", folder, *LLM)
-    sessions = result["tables"]["Smallest design"][0]["sessions"]
+    sessions = result["tables"]["smallest_design"][0]["sessions"]
     assert content["options"]["sessions"] == sessions
-    usage = {row["of"]: row["amount"] for row in content["tables"]["Usage"]}
+    usage = {row["of"]: row["amount"] for row in content["tables"]["usage"]}
     assert usage["calls"] == sessions * 24
-    assert len(content["tables"]["Designs and their power"]) == len(
-        result["tables"]["Designs that were tried"]
+    assert len(content["tables"]["designs_and_their_power"]) == len(
+        result["tables"]["designs_that_were_tried"]
     )
     dear = desk.object(
         knownminds, "budget", PLACE, "--power", folder, "--llm", "mine:own", "--price",
         "mine:own=1000,0", "--date", "2026-11-01",
     )  # fmt: skip
     # A token has at most some bytes, and more than a third of one.
-    highest = {row["of"]: row["amount"] for row in dear["tables"]["Usage"]}["input bytes high"]
-    assert dear["tables"]["Cost"][0]["dollars high"] > 0.3 * highest / 1000
+    highest = {row["of"]: row["amount"] for row in dear["tables"]["usage"]}["input bytes high"]
+    assert dear["tables"]["cost"][0]["dollars_high"] > 0.3 * highest / 1000
 
 
 def test_simulated_trials_are_read_back_and_fitted(desk, knownminds):
@@ -282,7 +318,7 @@ def test_simulated_trials_are_read_back_and_fitted(desk, knownminds):
     assert len(frame) == 6 * 96
     assert frame["true_beta"].iloc[0] == pytest.approx(content["truth"][0]["beta"])
     result = desk.object(knownminds, "fit", "t.csv")
-    rows = result["tables"]["Subjects"]
+    rows = result["tables"]["subjects"]
     assert len(rows) == 6
     for row in rows:
         for name in content["truth"][0].keys() - {"subject"}:
@@ -301,7 +337,7 @@ def test_a_table_with_names_of_its_own_gives_the_same_fit(desk, knownminds):
     own, _ = desk.study(knownminds, "fit")
     assert content["options"]["environment"] == PLACE
     assert not [title for title in content["tables"] if "missing" in title]
-    assert content["tables"]["Subjects"] == own["tables"]["Subjects"]
+    assert content["tables"]["subjects"] == own["tables"]["subjects"]
 
 
 @pytest.mark.long
@@ -311,7 +347,7 @@ def test_a_hierarchical_fit_takes_a_formula(desk, knownminds):
     frame.to_csv(desk.folder / "two.csv", index=False)
     words = ("fit", "two.csv", "--model", "rescorla_wagner", "--method", "hierarchical")
     result = desk.object(knownminds, *words, "--formula", "alpha ~ condition")
-    rows = result["tables"]["Parameters"]
+    rows = result["tables"]["parameters"]
     names = [row["parameter"] for row in rows]
     assert {"alpha", "beta", "kappa", "sd(alpha)"} < set(names)
     assert len([name for name in names if "~" in name]) == 1
@@ -325,7 +361,7 @@ def test_settings_and_true_values_are_set_alike(desk, knownminds):
     )
     assert content["options"]["set"] == {"alpha_positive": 0.4}
     assert content["options"]["trials"] == [24]
-    names = [row["parameter"] for row in content["tables"]["Estimates"]]
+    names = [row["parameter"] for row in content["tables"]["estimates"]]
     assert names == ["alpha_positive", "alpha_negative", "beta"]
 
 
@@ -353,12 +389,16 @@ def test_a_run_stops_where_its_rule_says_and_asks_nothing_more(desk, knownminds)
 
 
 def test_list_names_what_is_registered(knownminds):
-    registered = {"environments": ENVIRONMENTS, "models": AGENTS, "measures": MEASURES}
-    content = finite(knownminds("list", "--json")[1])
-    assert content == {kind: list(members) for kind, members in registered.items()}
-    code, out, _ = knownminds("list")
+    registered = {"experiment": ENVIRONMENTS, "model": AGENTS, "measure": MEASURES}
+    for kind, members in registered.items():
+        words = () if kind == "experiment" else (f"--{kind}s",)
+        (rows,) = finite(knownminds("list", *words, "--json")[1])["tables"].values()
+        assert sorted(row[kind] for row in rows) == sorted(members)
+    code, out, _ = knownminds("list", "--environment", PLACE)
     assert code == 0
-    assert {name for members in content.values() for name in members} <= set(out.split())
+    assert all(f"\n{name} " in out for name in ("rescorla_wagner", "optimism_bias"))
+    assert "hyperbolic_discounter" not in out
+    assert len(knownminds("list")[1].splitlines()) < len(ENVIRONMENTS) + 8
 
 
 @pytest.mark.parametrize("name", [PLACE, "rescorla_wagner_dual", "optimism_bias"])

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 import their_files
 
+from knownminds import score
 from knownminds.validation.data.questions import AskImport
-from knownminds.validation.data.scores_of_trials import score
 from knownminds.validation.imports.importing import import_tables
 
 

@@ -19,7 +19,8 @@ from knownminds.inference.causes.least_squares_reasoner import leave_one_task_ou
 from knownminds.validation.benchmarks.colliders import PAPER, profiles, signatures
 from knownminds.validation.benchmarks.paper import About, Answers
 from knownminds.validation.causes.causal_profile import causal_profile
-from knownminds.validation.data.scores_of_trials import score
+from knownminds.validation.data.questions import AskScore
+from knownminds.validation.data.scores_of_trials import scores_of
 
 
 def lived(model, theta, seed, agent, subject, **settings):
@@ -45,7 +46,7 @@ def played():
 
 TRIALS = played()
 PEOPLE = simulate(NoisyOr, np.tile([0.4, 0.2, 0.7, 0.5, 0.2], (5, 1)), Collider(), 3)
-MEASURED = score(TRIALS, by="agent", released=True)
+MEASURED = scores_of(AskScore(TRIALS, by="agent", released=True))
 PROFILE = causal_profile(
     causal_answers(TRIALS),
     "agent",

@@ -158,9 +158,9 @@ def test_every_figure_and_table_is_there_as_files_with_the_numbers_of_the_study(
     designs = result["Designs"]
     (file,) = (folder / "tables").glob("1-*.csv")
     for drawn in (pd.read_csv(csv), pd.read_csv(file)):
-        for name in ("power", "95% width"):
-            assert drawn[name].tolist() == pytest.approx([s.value for s in designs[name]])
-            errors = [score.error for score in designs[name]]
+        for name, title in (("power", "power"), ("width_95", "95% width")):
+            assert drawn[name].tolist() == pytest.approx([s.value for s in designs[title]])
+            errors = [score.error for score in designs[title]]
             assert drawn[f"{name}_error"].tolist() == pytest.approx(errors)
     printed = file.with_suffix(".tex").read_text()
     assert printed.count(r" \\") == len(designs) + 1

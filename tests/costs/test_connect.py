@@ -4,15 +4,16 @@ import re
 
 import pytest
 
+from knownminds import run
 from knownminds.agents import Contaminants
 from knownminds.environments import InstrumentalLearning
 from knownminds.llm_adapters import Synthetic
-from knownminds.llm_adapters.runs.runner import Retries, read_run
+from knownminds.llm_adapters.runs.runner import Retries, RunOptions, read_run
 from knownminds.validation.costs.connect import (
     estimate,
     known_agent,
     price_for,
-    run,
+    run_sessions,
 )
 
 PLACE = "instrumental_learning"
@@ -42,10 +43,11 @@ def test_prices_are_those_of_the_server_that_is_called():
 
 def test_a_server_that_is_down_stops_the_run_before_a_trial_is_lost(tmp_path):
     pytest.importorskip("openai")
-    quick = Retries(pause=0.0)
-    lived = run(
-        SHORT, "openai:x", base_url="http://127.0.0.1:9/v1", sessions=2, out=tmp_path, retries=quick
-    )
+    quick = RunOptions(retries=Retries(pause=0.0))
+    lived = run_sessions(
+        SHORT, "openai:x", base_url="http://127.0.0.1:9/v1", sessions=2, seed=0, out=tmp_path,
+        how=quick,
+    )  # fmt: skip
     assert "cannot be reached" in lived.stopped
     assert lived.trials is None
     assert read_run(tmp_path).account.calls == {"error_unpaid": lived.calls}

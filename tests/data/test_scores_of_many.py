@@ -5,11 +5,11 @@ import pandas as pd
 import pytest
 from registries import installed
 
+from knownminds import score
 from knownminds.agents import AGENTS
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Trials, make
 from knownminds.inference import MEASURES
-from knownminds.validation.data.scores_of_trials import score
 from knownminds.validation.pages.result_page import write_page
 
 

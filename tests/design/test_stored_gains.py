@@ -51,16 +51,16 @@ def recovered(command, *more):
     found = answered(command, *more)
     numbers = {}
     tables = found["tables"]
-    covers = {row["parameter"]: row for row in tables["Intervals"]}
-    for one in tables["Estimates"]:
+    covers = {row["parameter"]: row for row in tables["intervals"]}
+    for one in tables["estimates"]:
         name = one["parameter"]
-        regions = [row for row in tables["Regions of true values"] if row["parameter"] == name]
+        regions = [row for row in tables["regions_of_true_values"] if row["parameter"] == name]
         n = [region["n"] for region in regions]
-        squares = [region["relative_error"] ** 2 for region in regions]
+        squares = [region["relative_rmse"] ** 2 for region in regions]
         numbers[name] = {
             "rmse": [one["rmse"], one["rmse_error"]],
             "r": [one["r"], one["r_error"]],
-            "coverage": [covers[name]["90% covers"], covers[name]["90% covers_error"]],
+            "coverage": [covers[name]["coverage_90"], covers[name]["coverage_90_error"]],
             # On the unconstrained scale, in standard deviations of the prior, as the spread is.
             "relative_error": float(np.average(squares, weights=n) ** 0.5),
         }
@@ -70,23 +70,23 @@ def recovered(command, *more):
 def searched(name, command, folder):
     """What a search found, and what fresh recoveries say of the best design and the paper's."""
     tables = answered(command, "--out", str(folder))["tables"]
-    names = {row["design"] for row in tables["Fresh run"]}
+    names = {row["design"] for row in tables["fresh_run"]}
     other = "the paper's" if "the paper's" in names else "shipped"
-    best, paper = tables["Best design"][0], stored("best_designs")[name]["paper"]
+    best, paper = tables["best_design"][0], stored("best_designs")[name]["paper"]
     numbers = {"command": f"knownminds {command}"}
     for key, label, recovery in (
         ("best", "best", best["recovery"]),
         ("paper", other, paper["recovery"]["command"]),
     ):
-        fresh = [row for row in tables["Fresh run"] if row["design"] == label][-1]
+        fresh = [row for row in tables["fresh_run"] if row["design"] == label][-1]
         numbers[key] = {
             "sessions": fresh["sessions"],
             "trials": fresh["trials"],
-            "cost": fresh["cost in trials"],
+            "cost": fresh["cost_in_trials"],
             "spread": [fresh["spread"], fresh["spread_error"]],
             "recovery": recovered(recovery.removeprefix("knownminds ")),
         }
-    gain = next(row for row in tables["Gains in the fresh run"] if row["over"] == other)
+    gain = next(row for row in tables["gains_in_the_fresh_run"] if row["over"] == other)
     return numbers | {"gain": [gain["gain"], gain["low"], gain["high"]]}
 
 

@@ -76,7 +76,7 @@ def test_one_file_brings_a_command_a_study_and_its_report(tmp_path, capsys):
     with pytest.raises(SystemExit):
         cli.main(words)
     first = json.loads(capsys.readouterr().out)
-    (repeats,) = first["tables"]["Repeats"]
+    (repeats,) = first["tables"]["repeats"]
     assert first["attempted"] == 12
     assert 0 < repeats["repeats"] < 1
     assert len(pd.read_parquet(next((tmp_path / "s" / "parts").iterdir()))) == 8

@@ -44,6 +44,6 @@ def test_a_key_is_never_shown_and_the_command_prints_one_object(monkeypatch, cap
         shown = "".join(capsys.readouterr())
         assert "OPENAI_API_KEY" in shown
         assert "sk-secret" not in shown
-    adapters = json.loads(shown)["tables"]["Adapters"]
+    adapters = json.loads(shown)["tables"]["adapters"]
     assert [row["adapter"] for row in adapters] == list(ADAPTERS)
-    assert {row["key is set"] for row in adapters if row["key"] != "-"} == {"yes"}
+    assert {row["key_is_set"] for row in adapters if row["key"] != "-"} == {"yes"}

@@ -6,7 +6,7 @@ from page_faults import WIDTHS, faults_of
 from pages.test_every_page import AXE, violations
 
 import knownminds
-from knownminds.validation.engine.result import shown
+from knownminds.validation.engine.screen import shown
 from knownminds.validation.pages.result_page import page_text
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium is installed; see .ci/run")

@@ -121,7 +121,7 @@ def test_a_pilot_that_did_not_converge_is_refused_until_that_is_wished(pilot, tm
     shutil.copytree(pilot, other)
     content = json.loads((other / "result.json").read_text())
     content["verdicts"]["sampling"]["verdict"] = "not converged"
-    content["tables"]["Counts"] = [{"of": "divergent draws", "number": 7}]
+    content["tables"]["counts"] = [{"of": "divergent draws", "number": 7}]
     (other / "result.json").write_text(json.dumps(content))
     with pytest.raises(ValueError, match=r"R-hat of 1\.\d+, .*7 divergent draws.*--unconverged"):
         power(PLACE, EFFECT, pilot=other, subjects=[12], replicates=2)
@@ -145,7 +145,7 @@ def test_a_study_from_a_pilot_has_its_model_and_its_settings_unless_others_are_n
     question = Power("instrumental_learning", {"alpha": 0.1}, pilot=tmp_path, comparison="paired")
     read = as_played(question)
     assert (read.model, read.environment.settings["n_visits"]) == ("rescorla_wagner", 6)
-    assert as_played(replace(question, environment=PLACE)).model == Power.model
+    assert as_played(replace(question, environment=PLACE)).environment is PLACE
     typed = {name: None for name in Power.options()} | {"environment": "instrumental_learning"}
     typed |= {"model": Power.model, "pilot": str(tmp_path), "effect": "alpha=.1"}
     for truth, visits in ((None, 6), (["n_visits=8"], 8)):
@@ -174,7 +174,7 @@ def stored_fit(folder, formula, terms, low="control", high="patient"):
         },
         "attempted": 24,
         "verdicts": {"sampling": {"verdict": "converged"}},
-        "tables": {"Contrasts on the natural scale": [contrast] * len(terms)},
+        "tables": {"contrasts_on_the_natural_scale": [contrast] * len(terms)},
     }  # fmt: skip
     (folder / "result.json").write_text(json.dumps(content))
     return posterior

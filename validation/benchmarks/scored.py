@@ -1,8 +1,9 @@
-"""`score` of answers to a paper's experiment: the paper's parts, read off files."""
+"""`score`: the parts of a paper of answers to its experiment, and measures of all others."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +16,19 @@ from knownminds.environments import (
     answer_columns,
     environment_of,
 )
+from knownminds.inference.magnitudes.equal_blur import EqualBlur, equal_blur
 from knownminds.inference.magnitudes.magnitude_answers import TASKS
 from knownminds.validation.data.questions import AskScore
+from knownminds.validation.data.scores_of_trials import scores_of
 from knownminds.validation.data.trials_of_runs import (
     ALONE,
     BY,
     of_several_servers,
     read_all,
+    read_one,
     rows_where,
 )
-from knownminds.validation.engine.question import command_line, in_one
+from knownminds.validation.engine.question import command_line, in_one, verb
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.study import versions
 from knownminds.validation.pages.views import WHO
@@ -55,6 +59,37 @@ USUAL: Mapping[str, Mapping[str, Any]] = {
 NOTES = ("Trials without a readable answer are left out and counted.",)
 
 
+EQUAL_BLUR = "equal_blur"  # of all trials together, where measures are of subjects
+
+score = verb(AskScore, __name__)
+
+
+def compute(question: AskScore) -> Result | EqualBlur:
+    """Answer `score`."""
+    if question.mass is not None and not 0 < question.mass < 1:
+        raise ValueError(f"The mass of an interval lies between 0 and 1; got {question.mass:g}.")
+    if EQUAL_BLUR in (question.measures or ()):
+        return _equal_blur(question)
+    return score_of_paper(question) or scores_of(question)
+
+
+def _equal_blur(question: AskScore) -> EqualBlur:
+    """Return the blur at which pictures tell as much as words, of the trials of one agent."""
+    taken = ("data", "measures", "columns", "seed")
+    for one in fields(question):
+        if one.name not in taken and getattr(question, one.name) != one.default:
+            raise ValueError(
+                f"{EQUAL_BLUR} is of all trials together; --{one.name} has no meaning for it. "
+                "Leave it out."
+            )
+    if list(question.measures or ()) != [EQUAL_BLUR]:
+        raise ValueError(
+            f"{EQUAL_BLUR} is of all trials together, where measures are of subjects; got it "
+            "beside others. Ask for it alone."
+        )
+    return equal_blur(read_one(question.data, question.columns)[1], seed=question.seed)
+
+
 def score_of_paper(question: AskScore) -> Result | None:
     """Return the parts of the paper whose experiments all trials are of; None if there is none.
 
@@ -66,6 +101,8 @@ def score_of_paper(question: AskScore) -> Result | None:
         If trials or columns are missing, or an option is none of the paper's.
     """
     sources: Any = question.data
+    if isinstance(sources, str | Path):
+        sources = [sources]
     frame = sources.frame if isinstance(sources, Trials) else read_all(sources, question.columns)
     chosen, texts = rows_where(Trials(frame), question.where)
     frame, paper = chosen.frame, None
@@ -93,7 +130,7 @@ def _check_options(question: AskScore, paper: str | None) -> None:
     """Raise ValueError at an option of another paper."""
     allowed = OF_MEASURES if paper is None else OPTIONS[paper]
     for name in dict.fromkeys(one for options in OPTIONS.values() for one in options):
-        if name != "mass" and getattr(question, name) and name not in allowed:
+        if getattr(question, name) and name not in allowed:
             papers = [other for other, options in OPTIONS.items() if name in options]
             raise ValueError(
                 f"--{name} is an option of {' and '.join(papers)}; it has no meaning for "
@@ -152,7 +189,8 @@ def _result(
     outcomes = trials.get("outcome", pd.Series("ok", trials.index)).fillna("ok")
     counts = pd.crosstab(trials[WHO], outcomes).reindex(list(about.participants))
     data: Any = question.data
-    sources = [str(data)] if isinstance(data, str | Path) else list(map(str, data))
+    whole = isinstance(data, str | Path | Trials)
+    sources = ["trials" if isinstance(data, Trials) else str(data)] if whole else [*map(str, data)]
     given = {"data": sources, "participants": about.participants, "by": by}
     return Result(
         the_paper.title,

@@ -19,7 +19,6 @@ from knownminds.validation.engine.arguments import (
     chosen_options,
     one_of,
     resolve_environment,
-    resolve_model,
 )
 from knownminds.validation.engine.engine import run
 from knownminds.validation.engine.group_fits import sample_group
@@ -106,7 +105,7 @@ def compute(question: Calibrate) -> Result:
 def calibration_cell(question: Calibrate) -> Cell:
     """Check the options, and write down the design."""
     environment = resolve_environment(question.environment, question.trials)
-    agent, method = resolve_model(question.model), question.method
+    agent, method = question.agent, question.method
     agent.check_plays(environment)
     one_of("method", method, METHODS)
     if question.truth:
@@ -160,7 +159,7 @@ def _check_method(question: Calibrate, size: int) -> None:
 def _group_law(question: Calibrate, fixed: Mapping[str, float], size: int) -> dict[str, Any]:
     """Check and return the law that groups are drawn from."""
     law: dict[str, Any] = dict(HYPERPRIOR)
-    agent = resolve_model(question.model)
+    agent = question.agent
     parameters = Unknowns.of(agent, fixed).parameters
     if question.correlated:
         if len(parameters) < 2 and not question.formula:
@@ -335,8 +334,9 @@ def say(rows: Rows) -> Result:
         tables={
             "Ranks": _rank_table(judged),
             "Noticed": _noticed_table(len(ranked), level),
-            **rows.statuses("replicates"),
         },
+        of="replicates",
+        shows=("mean", "spread", "p", "n", "gamma"),
         figures=figures,
         notes=[FROM_DATA if "around" in cell.options else source, *NOTES],
     )

@@ -64,7 +64,7 @@ class Calibrate(ExperimentQuestion["Result"]):
     computed_in: ClassVar[str] = "calibration.calibration"
 
     environment: Environment | str = option(argument=True, kw_only=False)
-    model: type[Model] | str = option(kw_only=False)
+    model: type[Model] | str | None = option(default=None, kw_only=False)
     replicates: int = 200
     subjects: int | None = None
     sessions: int = 1

@@ -26,18 +26,19 @@ from knownminds.llm_adapters.configuration import Participant
 from knownminds.llm_adapters.outcomes.outcome_probabilities import OutcomeProbabilities
 from knownminds.llm_adapters.outcomes.outcome_tree import extends
 from knownminds.llm_adapters.providers.token_sampler import TokenSampler
+from knownminds.llm_adapters.runs.admission import Caps
 from knownminds.llm_adapters.runs.ledger import Ledger, stays_in
 from knownminds.llm_adapters.runs.participant import RUN
 from knownminds.llm_adapters.runs.run_result import Run
+from knownminds.llm_adapters.runs.runner import RunOptions
 from knownminds.validation.costs.connect import (
-    RUNS,
     connect,
     known_agent,
     price_for,
-    run,
+    run_sessions,
     wait_for,
 )
-from knownminds.validation.reading import read_caps
+from knownminds.validation.costs.questions import RUNS
 
 from .chance_items import ChanceItem, contexts_of, question_about, questions_of
 from .questions import GRID, RevealQuestion
@@ -176,17 +177,19 @@ class Interview:
         price = price_for(who.text, {}, elsewhere="base_url" in self._reach)
         answers: list[ItemAnswer] = []
         for k, environment in enumerate(grid):
-            result = run(
+            result = run_sessions(
                 environment,
                 adapter,
                 sessions=question.draws,
                 seed=question.seed,
                 out=folder / _folder_of(environment),
                 within=folder,
-                settings=settings,
-                participant=who.own_name,
-                caps=question.caps or read_caps(()),
-                price=price,
+                how=RunOptions(
+                    settings=settings,
+                    participant=who.own_name,
+                    caps=question.caps or Caps(),
+                    price=price,
+                ),
             )
             if result.stopped:
                 raise ValueError(

@@ -386,11 +386,11 @@ def say(rows: Rows) -> Result:
     return rows.result(
         f"Does {first.model} come through the words of {first.environment} as it is?",
         verdicts=verdicts,
+        of="subjects",
         tables={
             title: table.set_index([name for name in names if name in table])
             for title, table in whole.items()
-        }
-        | rows.statuses("subjects"),
+        },
         figures=curves.drawings(points) if len(points) else {},
         notes=NOTES,
     )

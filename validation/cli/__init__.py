@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 
@@ -21,7 +21,7 @@ from knownminds.members import listed
 
 from .application import app
 from .interrupts import CODE, NOTHING_KEPT, Stopped, come_again
-from .output import complain
+from .output import complain, print_json
 from .plugins import load_all, taken_from
 from .run_file import expanded
 
@@ -29,7 +29,7 @@ COMPLETING = "_KNOWNMINDS_COMPLETE"  # set by shells that ask for completions
 
 # What people do, and the commands for it, in the order of the help.
 GROUPS = {
-    "Look around": ("list", "show", "doctor"),
+    "Look around": ("list", "show", "look", "doctor"),
     "Plan a study": ("recover", "confuse", "calibrate", "power", "design", "budget", "audit",
                      "referee"),
     "Let agents, models and people answer": ("simulate", "run", "benchmark", "reveal", "serve",
@@ -58,27 +58,34 @@ def command() -> Any:
     return typer.main.get_command(app)
 
 
+def _refuse(sentence: str, typed: Sequence[str]) -> NoReturn:
+    """End with exit code 2 and a sentence on stderr; who asks for JSON gets it as an object."""
+    complain(sentence)
+    if "--json" in typed:
+        print_json({"error": sentence, "exit_code": 2})
+    raise SystemExit(2) from None
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; misuse is one sentence on stderr and exit code 2."""
     gc.set_threshold(YOUNG, 20, 50)  # imports make many objects, none of which is garbage
     # ArviZ 0.23 tells every user once a day that ArviZ 1 is coming.
     warnings.filterwarnings("ignore", r"\s*ArviZ is undergoing", FutureWarning)
     come_again()
+    typed = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        typed = sys.argv[1:] if arguments is None else list(arguments)
         words, plugins = taken_from(expanded(typed, VERBS, lambda: command().commands))
         if not {"--help", "-h"} & set(words) and COMPLETING not in os.environ:
             load_all(plugins)
         command()(args=words, obj=plugins)
     except (ValueError, ImportError) as error:  # the latter say what to install
-        complain(str(error))
-        raise SystemExit(2) from None
+        _refuse(str(error), typed)
     except RecursionError:
-        complain(
+        _refuse(
             "A file that is read holds lists within lists, at most a few; one that was given goes "
-            "deeper. Mend it, or leave it out."
+            "deeper. Mend it, or leave it out.",
+            typed,
         )
-        raise SystemExit(2) from None
     except Stopped as kept:
         complain(f"stopped. {kept}")
         raise SystemExit(CODE) from None

@@ -15,11 +15,14 @@ from typer.core import TyperCommand
 from knownminds.validation.engine.question import Option, Question
 
 from .interrupts import NOTHING_KEPT, Stopped
-from .output import note, print_json
+from .output import Form, note, print_json
 from .run_file import typed_values, write_run_file
 
 Json = Annotated[
     bool, typer.Option("--json", metavar=" ", help="Print one JSON object and nothing else.")
+]
+Full = Annotated[
+    bool, typer.Option("--full", metavar=" ", help="Print all tables and notes, not what answers.")
 ]
 Asked = TypeVar("Asked", bound=Question[Any])
 
@@ -53,7 +56,17 @@ def every_command(
 
 
 class Command(TyperCommand):
-    """A command that takes an option once, unless it takes a list: no value is passed over."""
+    """A command that takes an option once, unless it takes a list: no value is passed over.
+
+    Its help shows no types: what may be typed stands in words.
+    """
+
+    def get_params(self, ctx: Any) -> Any:
+        """Return all parameters, none of which shows its type."""
+        every: list[Any] = super().get_params(ctx)
+        for parameter in every:
+            parameter.display_type = lambda ctx: None
+        return every
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Refuse an option that is given twice."""
@@ -69,26 +82,28 @@ class Command(TyperCommand):
 
 def command(
     question: type[Asked],
-    run: Callable[[Asked, bool], None],
+    run: Callable[[Asked, Form], None],
     parser: type[Command] = Command,
 ) -> None:
-    """Make a command: its options are those of a question's fields, and --json.
+    """Make a command: its options are those of a question's fields, --json and --full.
 
     Parameters
     ----------
     run
-        Called with the question that was typed, and whether JSON is wanted.
+        Called with the question that was typed, and how its answer is printed.
     parser
         What takes the words apart, if they are no plain options.
     """
     options = {**question.options(), "as_json": Option(Json, False)}
+    if question.screened:
+        options["full"] = Option(Full, False)
 
     def typed(context: typer.Context, **given: Any) -> None:
-        as_json = given.pop("as_json")
+        form = Form.of(given.pop("as_json"), given.pop("full", False))
         values = dict(given)
         end: typer.Exit | None = None
         try:
-            run(question.of_typed(given), as_json)  # type: ignore[arg-type]
+            run(question.of_typed(given), form)  # type: ignore[arg-type]
         except typer.Exit as caught:  # an exit code of a result, which is there
             end = caught
         except KeyboardInterrupt:
@@ -114,11 +129,23 @@ def command(
     app.command(question.command, cls=parser)(typed)
 
 
-def leave(result: Any, out: Any, as_json: bool) -> None:
+def leave(result: Any, out: Any, form: Form) -> None:
     """Print a result, and leave its report in a folder, if there is one."""
+    where = "a report with --out FOLDER"
     if out is not None:
-        note(f"report: {result.save(out)}")
-    if as_json:
+        page = result.save(out)
+        where = "the report"
+        note(f"report: {page}")
+    print_result(result, form, where)
+
+
+def print_result(result: Any, form: Form, where: str) -> None:
+    """Print a result: what answers and `where` the rest is, or all of it."""
+    if form is Form.JSON:
         print_json(result.to_dict())
-    else:
+    elif not hasattr(result, "screen"):  # which says all there is in some lines
         print(result)
+    elif form is Form.FULL:
+        print(result.text())
+    else:
+        print(result.screen(f"--full, or {where}" if where else "--full"))

@@ -19,15 +19,15 @@ from knownminds.validation.data.questions import (
 from knownminds.validation.people.questions import Page
 
 from .application import command, leave
-from .output import check_own_folder, note, print_json
+from .output import Form, check_own_folder, note, print_json
 from .studies import run_study
 
 
 def _print_written(
-    trials: Any, out: Any, as_json: bool, more: Mapping[str, Any] | None = None
+    trials: Any, out: Any, form: Form, more: Mapping[str, Any] | None = None
 ) -> None:
     """Say what was written; as JSON with more."""
-    if not as_json:
+    if form is not Form.JSON:
         print(f"{trials}, written to {out}")
         return
     counts = trials.frame["outcome"].value_counts().to_dict()
@@ -35,10 +35,12 @@ def _print_written(
     print_json({"out": str(out), **sizes, "outcomes": counts, **(more or {})})
 
 
-def _simulate(question: Simulate, as_json: bool) -> None:
+def _simulate(question: Simulate, form: Form) -> None:
     if question.report:
-        run_study(question, as_json)
+        run_study(question, form)
         return
+    if form is Form.FULL:
+        raise ValueError("--full is of the report on the data; say --report too, or leave it out.")
     from knownminds.environments.record.csv_cells import csv_text
     from knownminds.environments.record.result import plain
     from knownminds.validation.engine.arguments import resolve_environment
@@ -46,7 +48,7 @@ def _simulate(question: Simulate, as_json: bool) -> None:
     trials: Any = question.answer()
     if question.out is not None:
         note(f"{trials}, written to {question.out}")
-    if as_json:
+    if form is Form.JSON:
         frame = trials.frame
         names = [name for name in frame if str(name).startswith("true_")]
         first = frame.drop_duplicates("subject")[["subject", *names]]
@@ -63,27 +65,27 @@ def _simulate(question: Simulate, as_json: bool) -> None:
         sys.stdout.write(csv_text(trials.frame))
 
 
-def _import(question: AskImport, as_json: bool) -> None:
+def _import(question: AskImport, form: Form) -> None:
     from knownminds.validation.data.exchange import run_import
 
     imported = run_import(question)
     account = imported.account
     content: dict[str, Any] = {} if account is None else {"account": account.to_dict()}
-    if account is not None and not as_json:
+    if account is not None and form is not Form.JSON:
         print(account)
     if question.out is not None:
-        _print_written(imported.trials, question.out, as_json, content)
-    elif as_json:
+        _print_written(imported.trials, question.out, form, content)
+    elif form is Form.JSON:
         print_json(content)
     else:
         print("Nothing was written; --out trials.parquet writes it.")
 
 
-def _export(question: AskExport, as_json: bool) -> None:
+def _export(question: AskExport, form: Form) -> None:
     from knownminds.inference.posteriors.crossed_levels import BETWEEN
 
     written = question.answer()
-    _print_written(written, question.out, as_json)
+    _print_written(written, question.out, form)
     first = str(written.frame["subject"].iloc[0])
     if question.format == "hbayesdm" and BETWEEN in first:
         note(
@@ -92,48 +94,25 @@ def _export(question: AskExport, as_json: bool) -> None:
         )
 
 
-def _fit(question: AskFit, as_json: bool) -> None:
+def _fit(question: AskFit, form: Form) -> None:
     if question.out is not None:
         check_own_folder("", Path(question.out))
     result = replace(question, tell=note, out=None).answer()
     for name in ("environment", "model"):
         if getattr(question, name) is None:
             note(f"{name}: {result.options[name]} (name another with --{name})")
-    leave(result, question.out, as_json)
+    leave(result, question.out, form)
 
 
-def _score(question: AskScore, as_json: bool) -> None:
-    """Read the parts of a paper off answers to its experiment, or measures."""
-    from knownminds.validation.benchmarks.scored import score_of_paper
-
-    if question.measures and list(question.measures) == [EQUAL_BLUR]:
-        _equal_blur(question, as_json)
-        return
+def _score(question: AskScore, form: Form) -> None:
     if question.out is not None:
         check_own_folder("", Path(question.out))
-    result = score_of_paper(question) or replace(question, out=None).answer()
-    leave(result, question.out, as_json)
+    leave(replace(question, out=None).answer(), question.out, form)
 
 
-EQUAL_BLUR = "equal_blur"  # of all trials together, where measures are of subjects
-
-
-def _equal_blur(question: AskScore, as_json: bool) -> None:
-    from knownminds.inference.magnitudes.equal_blur import equal_blur
-    from knownminds.validation.data.trials_of_runs import load
-
-    data: Any = question.data
-    (file,) = data
-    blur = equal_blur(load(file, question.columns), seed=question.seed)
-    if as_json:
-        print_json(blur.to_dict())
-    else:
-        print(blur)
-
-
-def _page(question: Page, as_json: bool) -> None:
+def _page(question: Page, form: Form) -> None:
     site = question.answer()
-    if as_json:
+    if form is Form.JSON:
         print_json(site.to_dict() | {"out": str(question.out)})
         return
     print(site)

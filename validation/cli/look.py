@@ -4,31 +4,39 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections import Counter
 from pathlib import Path
+from textwrap import fill
 from typing import Any, ClassVar
 
 import typer
 
 from knownminds.validation.engine.question import Question, frozen_question, option
 
-from .application import command
-from .output import print_json, print_table, prompt_text
+from .application import command, print_result
+from .output import Form, print_json, print_table
 
 
 @frozen_question
-class ListAll(Question[None]):
-    """List experiments, models and measures: what is installed, or what belongs to an experiment.
+class ListAll(Question[Any]):
+    """List experiments by paper, or the models and measures of one, or all models, or measures.
 
     Parameters
     ----------
     environment
-        List the models that play this experiment and the measures that it has.
+        List the models that play this experiment, and its measures.
+    models
+        List all models.
+    measures
+        List all measures.
     """
 
     command: ClassVar[str] = "list"
+    computed_in: ClassVar[str] = "listed"
+    screened: ClassVar[bool] = False
 
     environment: str | None = option(default=None, of=("environment",))
+    models: bool = False
+    measures: bool = False
 
 
 @frozen_question
@@ -49,6 +57,7 @@ class Show(Question[None]):
     """
 
     command: ClassVar[str] = "show"
+    screened: ClassVar[bool] = False
 
     name: str | None = option(
         argument=True, default=None, of=("environment", "model", "measure"), kw_only=False
@@ -63,40 +72,30 @@ class Doctor(Question[None]):
     """Say what is installed, and which language models can be reached."""
 
     command: ClassVar[str] = "doctor"
+    screened: ClassVar[bool] = False
 
 
-def _list(question: ListAll, as_json: bool) -> None:
-    from knownminds.agents import AGENTS
-    from knownminds.environments import ENVIRONMENTS, make
-    from knownminds.inference import MEASURES
-    from knownminds.members import elsewhere
+def _list(question: ListAll, form: Form) -> None:
+    from knownminds.validation.engine.screen import shown, width_of_screen
 
-    kinds: dict[str, Any] = {"environment": ENVIRONMENTS, "model": AGENTS, "measure": MEASURES}
-    name = question.environment
-    if name is not None:
-        place = make(name)
-        kinds = {
-            "environment": {name: place},
-            "model": {n: model for n, model in AGENTS.items() if model.plays(place)},
-            "measure": {n: one for n, one in MEASURES.items() if name in one.environments},
-        }
-    if as_json:
-        print_json({f"{kind}s": list(members) for kind, members in kinds.items()})
+    result = question.answer()
+    if form is Form.JSON:
+        print_json(result.to_dict())
         return
-    for kind, members in kinds.items():
-        print_table([kind, ""], [[name, member.summary] for name, member in members.items()])
+    print(result.title)
+    for table in result.tables.values():
         print()
-    lacking = Counter(elsewhere().values()) if question.environment is None else {}
-    for package, count in lacking.items():
-        print(f"{count} more are in {package}, which is not installed: pip install {package}")
+        print_table(*shown(table))
+    for text in result.notes:
+        print("\n" + fill(text, width_of_screen(), break_on_hyphens=False))
 
 
-def _show(question: Show, as_json: bool) -> None:
+def _show(question: Show, form: Form) -> None:
     if question.schema:
         from knownminds.environments import make, trial_schema
 
         schema = trial_schema(None if question.name is None else make(question.name))
-        if as_json:
+        if form is Form.JSON:
             print_json(schema.to_dict())
         else:
             print(schema)
@@ -107,9 +106,14 @@ def _show(question: Show, as_json: bool) -> None:
     if question.kernel:
         print(kernels_of(question.name))
     elif question.check:
-        if not keeps_contract(question.name):
+        kept, found = contract_of(question.name)
+        if form is Form.JSON:
+            print_json({"name": question.name, "kept": kept, "found": found})
+        else:
+            print(found)
+        if not kept:
             raise typer.Exit(2)
-    elif as_json:
+    elif form is Form.JSON:
         print_json(member)
     else:
         print(f"{question.name}: {member['summary']}\nSource: {member['source']}")
@@ -133,6 +137,7 @@ def described(name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     from knownminds.environments import ENVIRONMENTS, Session, make, session_stream, unknown
     from knownminds.environments.record.result import plain
     from knownminds.inference import MEASURES
+    from knownminds.validation.costs.dry_runs import prompt_text
 
     rows: list[Any]
     member: Any
@@ -164,16 +169,15 @@ def described(name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     return {kind: name, "summary": member.summary, "source": member.source, **more}, rows
 
 
-def keeps_contract(name: str) -> bool:
-    """Print what holding a model or an experiment against its contract gave; say if it is kept."""
+def contract_of(name: str) -> tuple[bool, str]:
+    """Hold a model or an experiment against its contract; say whether it is kept, and why."""
     from knownminds.agents import AGENTS
     from knownminds.environments import ENVIRONMENTS, check_environment, make
     from knownminds.inference import check_agent
 
     if name in AGENTS:
         checked = check_agent(AGENTS[name])
-        print(checked)
-        return checked.ok
+        return checked.ok, str(checked)
     if name not in ENVIRONMENTS:
         raise ValueError(
             f"A contract is that of a model or an experiment; {name} is none. Leave --check out."
@@ -181,10 +185,8 @@ def keeps_contract(name: str) -> bool:
     try:
         check_environment(make(name))
     except AssertionError as broken:
-        print(f"{name}: {broken}")
-        return False
-    print(f"{name}: kept")
-    return True
+        return False, f"{name}: {broken}"
+    return True, f"{name}: kept"
 
 
 def kernels_of(name: str) -> str:
@@ -204,14 +206,11 @@ def kernels_of(name: str) -> str:
     return "\n".join([*texts, *([simulation_text(model, played)] if played else [])])
 
 
-def _doctor(question: Doctor, as_json: bool) -> None:
+def _doctor(question: Doctor, form: Form) -> None:
     from knownminds.validation.doctor import COMPLETE, doctor
 
     result = doctor()
-    if as_json:
-        print_json(result.to_dict())
-    else:
-        print(result)
+    print_result(result, Form.FULL if form is Form.SCREEN else form, "")
     (verdict,) = result.verdicts.values()
     if verdict.word != COMPLETE:
         raise typer.Exit(1)

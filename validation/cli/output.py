@@ -6,23 +6,36 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from enum import Enum
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from knownminds.validation.studies import FOLDERS, files_in
 
-if TYPE_CHECKING:
-    from knownminds.environments import Prompt
-
 WIDTH = 80  # of an error on a terminal
 
 # Words as they are: "openai:m:" is no emoji and "[m]" no colour.
 screen = Console(highlight=False, emoji=False, markup=False)
 notes = Console(stderr=True, highlight=False, emoji=False, markup=False)
+
+
+class Form(Enum):
+    """How an answer is printed: what a screen holds, all of it, or JSON."""
+
+    SCREEN = "screen"
+    FULL = "full"
+    JSON = "json"
+
+    @classmethod
+    def of(cls, as_json: bool, full: bool) -> Form:
+        """Return the form that was typed; ValueError if both were."""
+        if as_json and full:
+            raise ValueError("--json prints all there is; --full is given beside it. Leave it out.")
+        return cls.JSON if as_json else cls.FULL if full else cls.SCREEN
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -33,17 +46,6 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for row in rows:
         table.add_row(*row)
     screen.print(table)
-
-
-def prompt_text(prompt: Prompt, pictures: Sequence[str] = ()) -> str:
-    """Return a prompt as it is read: who says what, with the names of pictures that were kept."""
-    names = iter(pictures)
-    return "\n\n".join(
-        "\n".join(
-            [f"{said.role}:", *(f"({next(names, 'a picture')})" for _ in said.images), said.content]
-        )
-        for said in prompt.messages
-    )
 
 
 def note(text: str) -> None:

@@ -15,7 +15,7 @@ from knownminds.validation.referee.questions import Referee
 
 from .application import command, leave
 from .interrupts import kept_in
-from .output import note, print_json, progress_bar
+from .output import Form, note, print_json, progress_bar
 
 
 @frozen_question
@@ -29,11 +29,12 @@ class Report(Question[Path]):
     """
 
     command: ClassVar[str] = "report"
+    screened: ClassVar[bool] = False
 
     folder: Path = option(argument=True, kw_only=False)
 
 
-def run_study(question: StudyQuestion[Any], as_json: bool) -> None:
+def run_study(question: StudyQuestion[Any], form: Form) -> None:
     """Compute a study, print its result, and leave its report where a folder was named."""
     from knownminds.validation.engine.engine import ShareDone
 
@@ -47,18 +48,16 @@ def run_study(question: StudyQuestion[Any], as_json: bool) -> None:
             except ShareDone as done:
                 note(str(done))
                 return
-        if question.out is None:
-            note("--out FOLDER keeps rows and report, and goes on where it was stopped.")
-        leave(result, question.out, as_json)
+        leave(result, question.out, form)
 
 
-def _report(question: Report, as_json: bool) -> None:
+def _report(question: Report, form: Form) -> None:
     from knownminds.validation.report import drawn
 
     page, missing = drawn(question.folder)
     if missing:
         note(f"not finished: {missing:,} units are missing")
-    if as_json:
+    if form is Form.JSON:
         print_json({"report": str(page)})
     else:
         print(page)

@@ -16,7 +16,6 @@ from knownminds.llm_adapters.runs.prices import Price, Range, in_batches, parse_
 from knownminds.validation.engine.arguments import (
     check_count,
     resolve_environment,
-    resolve_model,
     set_to,
 )
 from knownminds.validation.engine.question import verb
@@ -63,7 +62,7 @@ def compute(question: AskBudget) -> Result:
         raise ValueError(f"A budget is for at most {MOST_SESSIONS:,} sessions; got {n:,}.")
     thinking = _range("reasoning", "answer", question.reasoning)
     looking = _range("image_tokens", "picture", question.image_tokens)
-    agent = resolve_model(question.model)
+    agent = question.agent
     experiment = resolve_environment(experiment, trials, listed=False)
     agent.check_plays(experiment)
 

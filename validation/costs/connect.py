@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import os
-import re
 import threading
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +13,7 @@ from typing import Any, TypeVar
 
 from knownminds.agents import AGENTS, Contaminants, Model
 from knownminds.environments import Environment, unknown
-from knownminds.llm_adapters import ADAPTERS, HOSTS, Adapter, Failed, Sampling, Synthetic, load
+from knownminds.llm_adapters import ADAPTERS, HOSTS, Adapter, Failed, Synthetic, load
 from knownminds.llm_adapters.configuration import FORM, Participant
 from knownminds.llm_adapters.known_minds.replay import Replay
 from knownminds.llm_adapters.providers.http import Http
@@ -23,7 +21,7 @@ from knownminds.llm_adapters.runs.participant import RUN
 from knownminds.llm_adapters.runs.prices import Price, price_of
 from knownminds.llm_adapters.runs.run_result import Run
 from knownminds.llm_adapters.runs.runner import RunOptions, check_run, run_sessions_in
-from knownminds.validation.engine.arguments import check_count, resolve_environment, resolve_model
+from knownminds.validation.engine.arguments import check_count, resolve_model
 from knownminds.validation.engine.notebook import notebook_bar
 from knownminds.validation.engine.usual_models import usual_model
 
@@ -31,22 +29,19 @@ from .dry_runs import dry_runs_of
 
 Result = TypeVar("Result")
 
-RUNS = "runs"
-# The other options of a run say who answers.
-RUNNING = tuple(RunOptions.__annotations__)
 ABROAD = ("anthropic", "google", *HOSTS)  # adapters that have an address and a key
 
 
-def run(
-    environment: Environment | str,
+def run_sessions(
+    environment: Environment,
     llm: Adapter | str,
     *,
-    sessions: int = 1,
-    seed: int = 0,
-    trials: int | None = None,
-    out: str | os.PathLike[str] | None = None,
-    within: str | os.PathLike[str] | None = None,
-    **options: Any,
+    sessions: int,
+    seed: int,
+    out: Path,
+    how: RunOptions,
+    within: Path | None = None,
+    **connection: Any,
 ) -> Run:
     """Let a language model play sessions and wait for them; see `run_sessions_in`.
 
@@ -55,53 +50,33 @@ def run(
 
     Parameters
     ----------
-    llm
-        "provider:model", or with settings of its own, see `Participant`; or an adapter, which is
-        then the caller's to close.
-    trials
-        Trials per session; None for as many as the experiment has.
-    out
-        Folder of the run; None for one in `runs` that bears the names of both.
     within
         A folder above whose ledger has several runs, with one cap; see `run_sessions_in`.
-    options
-        How it is run: `settings`, `concurrency`, `retries`, `caps`, `price`, `re_ask`,
-        `batching`, `chosen`, `stop`, `progress`, see `RunOptions`; and, if `llm` is a name,
-        further arguments of `connect`.
+    connection
+        If `llm` is a name, further arguments of `connect`.
     """
-    experiment = resolve_environment(environment, trials)
-    how = {name: options.pop(name) for name in RUNNING if name in options}
+    options: dict[str, Any] = dict(vars(how))
     if isinstance(llm, str):
         who = Participant.read(llm)
-        how["settings"] = who.settings(how.get("settings") or Sampling())
-        how["participant"] = who.own_name
-    else:
-        who = Participant(f"{llm.provider}:{llm.model}")
+        options |= {"settings": who.settings(how.settings), "participant": who.own_name}
 
     async def run_all() -> Run:
         adapter: Adapter
         if isinstance(llm, str):  # here, for a ledger is read in the thread that has opened it
-            adapter = connect(who.llm, experiment, seed=seed, **options)
+            adapter = connect(who.llm, environment, seed=seed, **connection)
         else:
             adapter = llm
         try:
             return await run_sessions_in(
-                out or folder_of(experiment, str(who)),
-                adapter,
-                experiment,
-                sessions,
-                seed,
-                address=RUN,
-                within=within,
-                **how,
+                out, adapter, environment, sessions, seed, address=RUN, within=within, **options
             )
         finally:
             if isinstance(llm, str):
                 await adapter.close()
 
-    with notebook_bar(f"run {experiment.name}") as bar:
-        if bar is not None:
-            how.setdefault("progress", lambda now: bar(now.trials, now.n_trials))
+    with notebook_bar(f"run {environment.name}") as bar:
+        if bar is not None and options["progress"] is None:
+            options["progress"] = lambda now: bar(now.trials, now.n_trials)
         return wait_for(run_all())
 
 
@@ -217,11 +192,6 @@ def known_agent(
         theta[parameters.index(name)] = value
     parameters.check(theta)
     return agent.from_theta(theta, actions=environment.n_actions)
-
-
-def folder_of(environment: Environment, llm: str) -> Path:
-    """Return the folder of a run that was given none."""
-    return Path(RUNS) / re.sub(r"[^\w.=-]+", "-", f"{environment.name}-{llm}").strip("-")
 
 
 def price_for(

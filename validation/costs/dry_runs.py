@@ -15,7 +15,7 @@ import pandas as pd
 import scipy
 
 from knownminds.agents import AGENTS, Model
-from knownminds.environments import Environment, Prompt, Session, session_stream
+from knownminds.environments import Answer, Environment, Prompt, Session, session_stream
 from knownminds.environments.environment import Choice
 from knownminds.llm_adapters import Reply, Sampling, Synthetic
 from knownminds.llm_adapters.runs.participant import RUN, Asked, Judge, live
@@ -116,6 +116,17 @@ def dry_run(
     return pd.DataFrame(counts, columns=COUNTS)
 
 
+def prompt_text(prompt: Prompt, pictures: Sequence[str] = ()) -> str:
+    """Return a prompt as it is read: who says what, with the names of pictures that were kept."""
+    names = iter(pictures)
+    return "\n\n".join(
+        "\n".join(
+            [f"{said.role}:", *(f"({next(names, 'a picture')})" for _ in said.images), said.content]
+        )
+        for said in prompt.messages
+    )
+
+
 def first_prompts(environment: Environment, n: int, seed: int, system: str | None) -> list[Prompt]:
     """Return the first n prompts of a run's first session, as a known agent comes to them.
 
@@ -128,20 +139,31 @@ def first_prompts(environment: Environment, n: int, seed: int, system: str | Non
         What a system message says before every prompt; None for none.
     """
     agent = AGENTS[usual_model(environment)]
+    return [prompt for prompt, _ in exchanges(environment, agent, n, seed, system)]
+
+
+def exchanges(
+    environment: Environment, agent: type[Model], n: int, seed: int, system: str | None = None
+) -> list[tuple[Prompt, Answer]]:
+    """Return the first n prompts of a run's first session, and what an agent answers to each.
+
+    The agent has the parameters at the centre of its priors.
+    """
     parameters = agent.parameters
     player = agent.from_theta(parameters.constrain(parameters.mean), actions=environment.n_actions)
     speaker = Synthetic(player, environment, seed, *RUN)
-    prompts: list[Prompt] = []
+    found: list[tuple[Prompt, Answer]] = []
 
     async def ask(turn: int, prompt: Prompt, judge: Judge) -> Asked | None:
-        prompts.append(prompt)
-        if len(prompts) == n:
+        if len(found) == n:
             return None
         reply = Reply(speaker.answer(prompt, Sampling(seed=0)).text)
-        return Asked(judge(reply), reply)
+        answer = judge(reply)
+        found.append((prompt, answer))
+        return Asked(answer, reply)
 
     without_waiting(live(environment, seed, (*RUN, 0), agent.name, ask, system))
-    return prompts
+    return found
 
 
 def repeated(before: Prompt, now: Prompt) -> tuple[int, int]:

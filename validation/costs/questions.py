@@ -1,21 +1,47 @@
-"""Question of `budget`: arguments and options."""
+"""Questions of `budget`, `run` and `serve`: arguments and options."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from knownminds.validation.engine.question import Question, frozen_question, option
-from knownminds.validation.reading import read_day, read_range
+from knownminds.validation.engine.question import (
+    PlayedQuestion,
+    Question,
+    frozen_question,
+    option,
+    take_usual_model,
+)
+from knownminds.validation.reading import (
+    read_caps,
+    read_contaminants,
+    read_day,
+    read_range,
+    read_temperature,
+)
 
 if TYPE_CHECKING:
-    from knownminds.agents import Model
+    from knownminds.agents import Contaminants, Model
     from knownminds.environments import Environment
+    from knownminds.inference import Analysis
+    from knownminds.llm_adapters import Adapter
+    from knownminds.llm_adapters.known_minds.serve import Served  # noqa: F401 - in a string
+    from knownminds.llm_adapters.runs.admission import Caps
     from knownminds.llm_adapters.runs.prices import Price
-    from knownminds.validation.engine.result import Result  # noqa: F401 - named in a string
+    from knownminds.llm_adapters.runs.run_result import Run  # noqa: F401 - in a string
+    from knownminds.validation.engine.result import (
+        Result,  # noqa: F401 - named in a string
+        Text,  # noqa: F401 - in a string
+    )
 
+    from .several_runs import Runs  # noqa: F401 - in a string
+
+R = TypeVar("R", covariant=True)
+
+RUNS = "runs"  # the folder of runs that were given none
 # A picture of 512 x 512 counts 85 tokens with OpenAI's models at low detail, 255 with gpt-4o, 258
 # with Google's, 350 with Anthropic's, and 8,500 with gpt-4o-mini.
 IMAGE_TOKENS = (85, 8500)
@@ -74,7 +100,7 @@ class AskBudget(Question["Result"]):
 
     environment: Environment | str = option(argument=True, kw_only=False)
     llm: Sequence[str | Price] | str = option("--llm", default=(), kw_only=False)
-    model: type[Model] | str = "rescorla_wagner_dual"
+    model: type[Model] | str | None = None
     subjects: int | None = None
     sessions: int | None = None
     trials: int | None = None
@@ -90,12 +116,15 @@ class AskBudget(Question["Result"]):
     seed: int = 0
     out: Path | None = None
 
+    def __post_init__(self) -> None:
+        """Take the experiment's usual model where none is named."""
+        take_usual_model(self)
+
     def option_values(self) -> dict[str, Any]:
         """The options as they are typed; usual values are not named."""
         from knownminds.validation.engine.arguments import (
             changed_settings,
             resolve_environment,
-            resolve_model,
         )
 
         environment = resolve_environment(self.environment, listed=False)
@@ -103,7 +132,7 @@ class AskBudget(Question["Result"]):
         options = super().option_values() | {
             "subject_matter": environment.name,
             "llm": [one if isinstance(one, str) else one.llm for one in llms],
-            "model": resolve_model(self.model).name,
+            "model": self.agent.name,
             "set": {**changed_settings(environment), **(self.settings or {})},
             "date": self.date and str(self.date),
             "dry_runs": None if self.dry_runs == 4 else self.dry_runs,
@@ -113,3 +142,270 @@ class AskBudget(Question["Result"]):
             low, high = getattr(self, name)
             options[name] = None if (low, high) == usual else f"{low}-{high}"
         return options
+
+
+@frozen_question
+class Calling(Question[R]):
+    """How language models are called.
+
+    Parameters
+    ----------
+    timeout
+        Seconds until a call is given up.
+    concurrency
+        Sessions of each model under way at a time.
+    attempts
+        Calls per question, if the provider fails.
+    re_ask
+        How often to ask again if malformed.
+    retry_errors
+        Ask trials again that had no answer.
+    no_seed
+        Send no sampling seed, which some servers refuse.
+    tell
+        Called with a sentence when there is something to say.
+    progress
+        Called with how much is over, of how much, and where it stands in words.
+    """
+
+    rare: ClassVar[tuple[str, ...]] = (
+        "key_variable", "timeout", "concurrency", "attempts", "re_ask", "retry_errors", "no_seed",
+    )  # fmt: skip
+
+    base_url: str | None = None
+    key_variable: str | None = None
+    timeout: float | None = None
+    concurrency: int = 8
+    attempts: int = 5
+    re_ask: int = 0
+    retry_errors: bool = False
+    no_seed: bool = False
+    tell: Callable[[str], None] | None = None
+    progress: Callable[[int, int | None, str], None] | None = None
+
+    def say(self, sentence: str) -> None:
+        """Tell something, if somebody listens."""
+        if self.tell is not None:
+            self.tell(sentence)
+
+
+@frozen_question
+class AskRun(PlayedQuestion["Run | Runs | Text"], Calling["Run | Runs | Text"]):
+    """Let a language model take sessions; the same command goes on where it stopped.
+
+    The exit code is 0 once all sessions are taken to their end, 1 if some are not, 3 if not one
+    answer could be read or questions in a row had no answer, 2 for bad input or a run in vain.
+
+    Parameters
+    ----------
+    llm
+        PROVIDER:MODEL, or PROVIDER:MODEL?reasoning_effort=low&name=... with settings of its own. In
+        Python an adapter as well, which is then the caller's to close.
+    sessions
+        How many sessions; 1 if not given.
+    stop
+        A stopping rule (TOML), which looks after some sessions.
+    truth
+        NAME=VALUE: a true parameter of a known agent, or a setting of the experiment.
+    images
+        Treat the model as able to read images.
+    temperature
+        0 to 2, or that of a paper: cogbench, colliders, magnitudes.
+    top_p
+        0 to 1.
+    reasoning_effort
+        none, minimal, low, medium, high, xhigh or max.
+    verbosity
+        low, medium or high.
+    system
+        What a system message says before every prompt.
+    paraphrases
+        Number of prompt wordings, each a run of its own below --out.
+    controls
+        Add sessions that show whether the player heeds its instruction and what its choices bring.
+    control
+        Only this control: instruction, shuffled, reversed, relabelled or paraphrase.
+    top_log_probabilities
+        Alternatives kept with each token.
+    batch
+        Ask in batches, at half the price and within a day.
+    batch_turns
+        As --batch, where trials tell of earlier ones: a batch per trial.
+    batch_size
+        As --batch, with so many requests at most, and one batch after another.
+    caps
+        NAME=MOST: calls, tokens, dollars, session_calls, ..., answer_tokens.
+    price
+        IN,OUT or IN,OUT,CACHED dollars per million tokens.
+    contaminants
+        NAME=RATE of a known agent: refusal, malformed, truncation, verbosity.
+    durable
+        Let each write wait for the disk, against a power cut.
+    show
+        With --dry-run: the first so many prompts; in --out as files, with their pictures.
+    out
+        Folder of the run; one in `runs` that bears the names of both if none.
+
+    Raises
+    ------
+    ValueError
+        If the options contradict each other, or the folder holds another run, or is in use.
+    """
+
+    command: ClassVar[str] = "run"
+    verb: ClassVar[str] = "run"
+    computed_in: ClassVar[str] = "costs.asked_run"
+    rare: ClassVar[tuple[str, ...]] = (
+        "stop", "questions", "adaptive", "images", "top_p", "verbosity", "system",
+        "top_log_probabilities", "batch_turns", "batch_size", "price", "contaminants", "durable",
+        "paraphrases", "control", "show",
+    )  # fmt: skip
+
+    environment: Environment | str = option(argument=True, kw_only=False)
+    llm: Adapter | str = option(kw_only=False)
+    sessions: int | None = None
+    stop: str | Path | Analysis | None = option(read=Path, default=None)
+    trials: int | None = None
+    seed: int = 0
+    truth: Mapping[str, float] | None = option("--set", default=None)
+    questions: int | None = None
+    adaptive: type[Model] | str | None = None
+    images: bool = False
+    temperature: float | None = option(read=read_temperature, default=None)
+    top_p: float | None = None
+    max_tokens: int | None = None
+    reasoning_effort: str | None = None
+    verbosity: str | None = None
+    system: str | None = None
+    paraphrases: int | None = None
+    controls: bool = False
+    control: Sequence[str] = ()
+    top_log_probabilities: int | None = None
+    batch: bool = False
+    batch_turns: bool = False
+    batch_size: int | None = None
+    caps: Caps | None = option("--cap", read=read_caps, default=None, several=True)
+    price: str | None = None
+    contaminants: Contaminants | None = option(
+        "--contaminate", read=read_contaminants, default=None, several=True
+    )
+    durable: bool = False
+    dry_run: bool = False
+    show: int | None = None
+    out: str | Path | None = option(read=Path, default=None)
+
+    @classmethod
+    def models_in(cls, arguments: Mapping[str, Any]) -> Sequence[str]:
+        """Return the known agent that plays, whose parameters have true values."""
+        from knownminds.agents import AGENTS
+        from knownminds.llm_adapters.configuration import Participant
+
+        provider, _, model = Participant.read(arguments["llm"]).llm.partition(":")
+        return [model] if provider == "synthetic" and model in AGENTS else []
+
+    def option_values(self) -> dict[str, Any]:
+        """The options as they are typed."""
+        options = super().option_values()
+        options["llm"] = self.llm if isinstance(self.llm, str) else f"{self.llm.provider}:..."
+        for name, kind in (("cap", self.caps), ("contaminate", self.contaminants)):
+            given = {} if kind is None else vars(kind)
+            options[name] = {k: str(v) for k, v in given.items() if v not in (None, 0.0)}
+        if self.adaptive is not None and not isinstance(self.adaptive, str):
+            options["adaptive"] = self.adaptive.name
+        if not isinstance(self.stop, str | Path):  # an analysis of a program, which no line names
+            options["stop"] = None
+        return options
+
+    @property
+    def folder(self) -> Path:
+        """Where the run is kept."""
+        from knownminds.llm_adapters.configuration import Participant
+        from knownminds.validation.engine.arguments import resolve_environment
+
+        if self.out is not None:
+            return Path(self.out)
+        if isinstance(self.llm, str):
+            who = str(Participant.read(self.llm))
+        else:
+            who = f"{self.llm.provider}:{self.llm.model}"
+        name = resolve_environment(self.environment, self.trials).name
+        return Path(RUNS) / re.sub(r"[^\w.=-]+", "-", f"{name}-{who}").strip("-")
+
+
+@frozen_question
+class AskServe(PlayedQuestion["Served"]):
+    """Put a known agent behind an OpenAI-compatible address.
+
+    The command serves until Ctrl-C. In Python it is served until `close` is called.
+
+    Parameters
+    ----------
+    model
+        A model; the experiment's usual one if none. `knownminds list` shows all.
+    truth
+        NAME=VALUE: a true parameter or a setting of the experiment.
+    host
+        Where to listen.
+    port
+        0 for a free one.
+    name
+        The model that requests must ask for.
+    contaminants
+        NAME=RATE: refusal, malformed, truncation, verbosity.
+    seed_is_session
+        Whether a request's seed is the session's number, as `run` sends it.
+    key_variable
+        Variable with a key that requests must bear.
+    """
+
+    command: ClassVar[str] = "serve"
+    verb: ClassVar[str] = "serve"
+    computed_in: ClassVar[str] = "costs.serving"
+    screened: ClassVar[bool] = False
+    rare: ClassVar[tuple[str, ...]] = ("contaminants", "seed_is_session", "key_variable")
+
+    environment: Environment | str = option(argument=True, kw_only=False)
+    model: type[Model] | str | None = option(default=None, kw_only=False)
+    truth: Mapping[str, float] | None = option("--set", default=None)
+    trials: int | None = None
+    seed: int = 0
+    host: str = "127.0.0.1"
+    port: int = 0
+    name: str = "known-mind"
+    contaminants: Contaminants | None = option(
+        "--contaminate", read=read_contaminants, default=None, several=True
+    )
+    seed_is_session: bool = True
+    key_variable: str | None = None
+
+    def __post_init__(self) -> None:
+        """Take the experiment's usual model where none is named."""
+        take_usual_model(self)
+
+
+@frozen_question
+class Look(Question["Result"]):
+    """Write a page with what an experiment or a paper shows, and how answers are read.
+
+    It has the first prompts in every wording, stimuli as pictures, what the parser makes of some
+    texts, and trials that a known agent plays.
+
+    Parameters
+    ----------
+    name
+        An experiment, or a paper: all of its experiments and variants.
+    trials
+        Trials of each wording.
+    out
+        Folder of the page; look-NAME if none.
+    """
+
+    command: ClassVar[str] = "look"
+    verb: ClassVar[str] = "look"
+    computed_in: ClassVar[str] = "costs.looked"
+
+    name: str = option(argument=True, kw_only=False)
+    settings: Mapping[str, Any] | None = option("--set", default=None)
+    trials: int = 6
+    seed: int = 0
+    out: str | Path | None = option(read=Path, default=None)

@@ -81,6 +81,10 @@ def say(run: Run) -> Result:
             "Repairs and reasons": _notes(frame),
             "Sessions": _sessions(frame, run.price is not None),
         },
+        counts={
+            "answers": {rate.outcome: rate.count for rate in run.outcomes},
+            "sessions": {"complete": run.ended, "unfinished": len(run.unfinished)},
+        },
         figures=_figures(frame),
         parts=transcripts(run),
         notes=NOTES,

@@ -60,7 +60,7 @@ def _exchanges(ledger: Ledger, run: Run, frame: pd.DataFrame) -> pd.DataFrame:
         rows[at] = {
             "session": session,
             "trial": str(number),
-            "shown": "\n".join(map(_shown, _new(prompt, before))),
+            "shown": "\n".join(map(shown_message, new_messages(prompt, before))),
             "answer": _cut("" if pd.isna(trial["raw_text"]) else trial["raw_text"]),
             "outcome": trial["outcome"],
             "read": _read(trial),
@@ -69,7 +69,7 @@ def _exchanges(ledger: Ledger, run: Run, frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
-def _new(prompt: Prompt, before: Prompt | None) -> Sequence[Message]:
+def new_messages(prompt: Prompt, before: Prompt | None) -> Sequence[Message]:
     """Return the messages that the question before did not show.
 
     Where the answers to it are part of the conversation, these are new, too.
@@ -79,7 +79,8 @@ def _new(prompt: Prompt, before: Prompt | None) -> Sequence[Message]:
     return prompt.messages[same:] or prompt.messages[-1:]
 
 
-def _shown(message: Message) -> str:
+def shown_message(message: Message) -> str:
+    """Return who says what, and where pictures are."""
     return "\n".join([f"{message.role}:", *[PICTURE] * len(message.images), _cut(message.content)])
 
 

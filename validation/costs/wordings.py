@@ -5,6 +5,7 @@ from __future__ import annotations
 from knownminds.environments import Environment
 from knownminds.environments.conditions import shipped_words
 from knownminds.environments.words.prompt import paraphrases_of
+from knownminds.validation.engine.arguments import set_to
 
 SHIPPED = "shipped"
 
@@ -29,3 +30,12 @@ def wordings(environment: Environment, k: int, option: str = "--paraphrases") ->
             f"{option} {k}."
         )
     return known[:k]
+
+
+def wordings_of(environment: Environment) -> dict[str, Environment]:
+    """Return an experiment in all of its wordings, by name; alone if its words are set."""
+    if environment.settings.get("templates") is not None:
+        return {str(environment.settings["templates"]): environment}
+    known = [SHIPPED, *paraphrases_of(shipped_words(environment))]
+    named = {name: {} if name == SHIPPED else {"templates": name} for name in known}
+    return {name: set_to(environment, settings) for name, settings in named.items()}

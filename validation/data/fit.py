@@ -24,7 +24,6 @@ from knownminds.environments import (
     outcome_rates,
     unknown,
 )
-from knownminds.environments.record.folders import writable
 from knownminds.inference.fits.missing_answers import missing_answer_bounds
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.fits.point import maximum_likelihood
@@ -38,7 +37,7 @@ from knownminds.validation.engine.result import Drawing, Result
 from knownminds.validation.engine.study import versions
 from knownminds.validation.engine.usual_models import usual_model
 from knownminds.validation.engine.verdicts import Verdict, reason
-from knownminds.validation.power.pilot import POSTERIOR
+from knownminds.validation.studies import POSTERIOR
 
 from .controls import controls_of_data
 from .fit_figures import draw_panels, draw_subjects
@@ -121,7 +120,7 @@ CHECKED = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Fit(Result):
     """A fitted data set: group values, statuses, model comparison and honest limits.
 
@@ -138,19 +137,17 @@ class Fit(Result):
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the page and all files, and of a hierarchical fit its draws."""
-        from knownminds.validation.pages.result_page import remove_result
+        from knownminds.validation.pages.result_page import write_page
 
-        remove_result(folder)
-        with writable(folder) as path:
-            file = path / POSTERIOR
-            file.unlink(missing_ok=True)  # of an earlier fit
-            if self.posterior is not None:
-                from knownminds.inference.posteriors.arviz_objects import (
-                    save_posterior,  # xarray is slow
-                )
+        return write_page(self, folder, self._write_posterior)
 
-                save_posterior(self.posterior, file, predicted=self.predicted)
-        return super().save(folder)
+    def _write_posterior(self, folder: Path) -> None:
+        if self.posterior is not None:
+            from knownminds.inference.posteriors.arviz_objects import (
+                save_posterior,  # xarray is slow
+            )
+
+            save_posterior(self.posterior, folder / POSTERIOR, predicted=self.predicted)
 
 
 fit = verb(AskFit, __name__)
@@ -330,6 +327,7 @@ def compute(question: AskFit) -> Fit:
         tables=tables,
         figures={**_forest(estimates), **_merged([*parts[2:], estimates.more], "figures")},
         notes=[*notes, *(note for part in parts for note in part.notes)],
+        counts=_counts(frame, task.by_rows.frame),
         attempted=len(frame),
         failed=int((frame["status"] == "failed").sum()),
         options={**task.option_values(), **controls.options},
@@ -524,6 +522,15 @@ def _forest(estimates: Estimates) -> dict[str, Drawing]:
             )
         )  # fmt: skip
     return {FORESTS: Drawing(pd.concat(parts, ignore_index=True), draw_subjects)}
+
+
+def _counts(subjects: pd.DataFrame, trials: pd.DataFrame) -> dict[str, dict[str, int]]:
+    """Count fits by status, and answers by outcome."""
+    of = {"fits": subjects["status"], "answers": trials["outcome"]}
+    return {
+        name: {str(status): int(n) for status, n in column.value_counts().items()}
+        for name, column in of.items()
+    }
 
 
 def _support(task: Task, relived: Relived, fitted: Estimates) -> Result:

@@ -13,7 +13,7 @@ from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import session_stream
-from knownminds.validation.engine.arguments import check_truth, resolve_environment, resolve_model
+from knownminds.validation.engine.arguments import check_truth, resolve_environment
 from knownminds.validation.engine.engine import run
 from knownminds.validation.engine.result import Drawing, Result
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study
@@ -50,7 +50,7 @@ def compute(question: Simulate) -> Result:
                 "A prior predictive check is of one session of each subject, as the model has it; "
                 f"got --{name}. Leave it out."
             )
-    agent = resolve_model(question.model)
+    agent = question.agent
     environment = resolve_environment(question.environment, question.trials)
     agent.check_plays(environment)
     cell = Cell(

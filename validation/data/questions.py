@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 from knownminds.validation.engine.question import (
     ExperimentQuestion,
@@ -17,6 +17,7 @@ from knownminds.validation.reading import read_mapping
 if TYPE_CHECKING:
     from knownminds.agents import Model
     from knownminds.environments import Environment, Trials
+    from knownminds.inference.magnitudes.equal_blur import EqualBlur
     from knownminds.validation.engine.result import Result
     from knownminds.validation.imports.mapping import ColumnMap
 
@@ -25,6 +26,15 @@ if TYPE_CHECKING:
 
 def _names(text: str) -> list[str] | None:
     return text.split(",") if text else None
+
+
+def take_table(question: Any) -> None:
+    """Let a question about a table of pandas be about the trials in it."""
+    if hasattr(question.data, "iloc"):
+        from knownminds.environments import Trials
+
+        told = {name: getattr(question, name) for name in ("columns", "environment")}
+        object.__setattr__(question, "data", Trials.from_frame(question.data, **told))
 
 
 @frozen_question
@@ -104,6 +114,10 @@ class AskFit(Question["Fit"]):
     out: str | Path | None = option(read=Path, default=None)
     tell: Callable[[str], None] | None = None
 
+    def __post_init__(self) -> None:
+        """Take a table for the trials that are in it."""
+        take_table(self)
+
     def answer(self) -> Fit:
         """Fit, and write the page of the fit if a folder is named."""
         result: Fit = super().answer()
@@ -113,7 +127,7 @@ class AskFit(Question["Fit"]):
 
 
 @frozen_question
-class AskScore(Question["Result"]):
+class AskScore(Question["Result | EqualBlur"]):
     """Read every measure off a trial file, or a paper's parts off answers to its experiment.
 
     Parameters
@@ -122,7 +136,8 @@ class AskScore(Question["Result"]):
         .csv or .parquet files, folders of runs, or a folder that has them; or trials. They may be
         of several experiments, separated by the column "environment".
     measures
-        Which measure; all that the experiments have by default.
+        Which measure; all that the experiments have by default. equal_blur alone is that of all
+        trials of one agent together.
     environment
         The experiment, of data that do not name it.
     settings
@@ -159,7 +174,7 @@ class AskScore(Question["Result"]):
     bootstraps
         Rounds that intervals rest on: 30 of a set of runs, 500 of diagnosis.
     mass
-        Of a set of runs: mass of its intervals.
+        Of a set of runs: mass of its intervals, 0 to 1; 0.68 unless given.
 
     Raises
     ------
@@ -169,7 +184,7 @@ class AskScore(Question["Result"]):
 
     command: ClassVar[str] = "score"
     verb: ClassVar[str] = "score"
-    computed_in: ClassVar[str] = "data.scores_of_trials"
+    computed_in: ClassVar[str] = "benchmarks.scored"
 
     data: Trials | str | Path | Sequence[str | Path] = option(argument=True, kw_only=False)
     measures: Sequence[str] | None = option("--measure", default=None, kw_only=False)
@@ -190,19 +205,20 @@ class AskScore(Question["Result"]):
     learner: Any = None
     permutations: int | None = None
     bootstraps: int | None = None
-    mass: float = 0.68
+    mass: float | None = None
     seed: int = 0
     out: str | Path | None = option(read=Path, default=None)
 
-    def answer(self) -> Result:
-        """Read the measures, and write their page if a folder is named.
+    def __post_init__(self) -> None:
+        """Take a table for the trials that are in it."""
+        take_table(self)
 
-        A paper's parts are read by the command alone.
-        """
-        result: Result = super().answer()
+    def answer(self) -> Result | EqualBlur:
+        """Read measures or a paper's parts, and write their page if a folder is named."""
+        answered = super().answer()
         if self.out is not None:
-            result.save(self.out)
-        return result
+            cast("Result", answered).save(self.out)
+        return answered
 
 
 @frozen_question
@@ -243,6 +259,7 @@ class AskImport(Question["Trials"]):
     """
 
     command: ClassVar[str] = "import"
+    screened: ClassVar[bool] = False
     verb: ClassVar[str] = "import_trials"
 
     sources: Sequence[str | Path] = option(argument=True, kw_only=False)
@@ -294,6 +311,7 @@ class AskExport(Question["Trials"]):
     """
 
     command: ClassVar[str] = "export"
+    screened: ClassVar[bool] = False
     verb: ClassVar[str] = "export_trials"
 
     data: Trials | str | Path = option(argument=True, kw_only=False)
@@ -342,7 +360,7 @@ class Simulate(ExperimentQuestion["Trials | Result"]):
     computed_in: ClassVar[str] = "data.simulate"
 
     environment: Environment | str = option(argument=True, kw_only=False)
-    model: type[Model] | str = option(kw_only=False)
+    model: type[Model] | str | None = option(default=None, kw_only=False)
     subjects: int = 20
     sessions: int = 1
     trials: int | None = None

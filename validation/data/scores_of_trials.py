@@ -33,7 +33,7 @@ from knownminds.inference.measure import Measure, counts_text, reason_of
 from knownminds.inference.performance import performance_of
 from knownminds.inference.posteriors.crossed_levels import units_of
 from knownminds.validation.engine.arguments import one_of, set_to
-from knownminds.validation.engine.question import command_line, in_one, verb
+from knownminds.validation.engine.question import command_line, in_one
 from knownminds.validation.engine.result import Drawing, Result
 from knownminds.validation.engine.study import versions
 from knownminds.validation.engine.verdicts import Verdict
@@ -117,10 +117,8 @@ ABOUT_FEATURES = (
     "maximum likelihood; tests have the degrees of freedom of the level on which a feature varies."
 )
 
-score = verb(AskScore, __name__)
 
-
-def compute(question: AskScore) -> Result:
+def scores_of(question: AskScore) -> Result:
     """Read off a trial file every measure that its experiments have, and the performance."""
     names = list(dict.fromkeys(question.measures)) if question.measures else None
     for name in names or ():
@@ -174,6 +172,7 @@ def compute(question: AskScore) -> Result:
             CAPTION if few else MANY: Drawing(table, draw_intervals if few else draw_distributions)
         }
     counts = pd.concat(rates, ignore_index=True)
+    answers = counts.groupby("outcome", sort=False)["count"].sum()
     copies = [text for one in parts for text in copied_sessions(*one)]
     notes = [*NOTES, *chosen_rows, *copies, *of_several_servers(question.data)]
     notes += [*controls.notes, *more.notes]
@@ -182,12 +181,14 @@ def compute(question: AskScore) -> Result:
         title=f"The measures of {source}{_by_what(told_apart)}",
         verdicts={**controls.verdicts, **_without_value(table)},
         tables={
-            **controls.tables,
             TABLE: _shown(table),
+            **controls.tables,
             **more.tables,
             **regressions.tables,
             OUTCOMES: _shown(counts),
         },
+        shows=("value", "low", "high", "p_value", "n", "status", "standard_error"),
+        counts={"answers": {str(k): int(n) for k, n in answers[answers > 0].items()}},
         figures={**figures, **more.figures},
         notes=[*notes, *regressions.notes, *_meanings(table)],
         options={**options, "analysis": [*analyses, *controls.options.get("analysis", ())]},

@@ -11,7 +11,6 @@ from knownminds.validation.engine.arguments import (
     check_truth,
     resolve_chosen,
     resolve_environment,
-    resolve_model,
 )
 from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.result import Result
@@ -29,7 +28,7 @@ def compute(question: Simulate) -> Trials | Result:
 
         return check(question)
     environment = resolve_environment(question.environment, question.trials)
-    model = resolve_model(question.model)
+    model = question.agent
     model.check_plays(environment)
     out = None if question.out is None else Path(question.out)
     if out is not None:

@@ -18,7 +18,6 @@ from knownminds.validation.engine.arguments import (
     changed_settings,
     check_truth,
     resolve_environment,
-    resolve_model,
 )
 from knownminds.validation.engine.engine import Step, computed_steps, stored_steps
 from knownminds.validation.engine.population import check_step_loop
@@ -90,7 +89,7 @@ def _start(question: Design) -> Study:
                 f"The number of {name} is at least {least}; got {getattr(question, name)}."
             )
     environment = resolve_environment(question.environment, question.trials)
-    model = resolve_model(question.model)
+    model = question.agent
     goal = Goal.of(question.goal, model)
     rivals = [AGENTS[name] for name in goal.names] if goal.kind == "models" else [model]
     for one in rivals:
@@ -193,7 +192,7 @@ def _cells(
     plain = Cell(environment.name, environment.settings, "", law=law, sessions=size.sessions)
     if goal.kind == "parameters":
         more: dict[str, Any] = {"named": list(goal.names)}
-        names = [resolve_model(question.model).name]
+        names = [question.agent.name]
     else:
         more, names = {"rivals": list(goal.names)}, list(goal.names)
     return [

@@ -88,7 +88,7 @@ class Design(ExperimentQuestion["Result"]):
     environment: Environment | str = option(argument=True, kw_only=False)
     goal: str = option("--for", default="parameters", kw_only=False)
     budget: Mapping[str, float] = option(read=_read_budget, kw_only=True)
-    model: type[Model] | str = "rescorla_wagner_dual"
+    model: type[Model] | str | None = None
     llm: str | None = None
     date: str | None = None
     reasoning: str = "0-0"

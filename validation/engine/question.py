@@ -35,7 +35,7 @@ from typing import (
 import typer
 
 from knownminds.members import packages
-from knownminds.validation.completion import check_member, completes, model_or_usual
+from knownminds.validation.completion import check_member, completes
 from knownminds.validation.reading import (
     read_numbers,
     read_settings,
@@ -45,6 +45,8 @@ from knownminds.validation.reading import (
 from knownminds.validation.studies import AUDITS
 
 if TYPE_CHECKING:
+    from knownminds.agents import Model
+
     from .study import Study
 
 P = ParamSpec("P")
@@ -171,10 +173,14 @@ def option_of(declared: Field[Any], help: str, rare: bool = False) -> Option:
         kind = kind | None if required is None else kind
         more["metavar"] = declared.name.upper()
         return Option(annotated[kind, typer.Argument(**more)], required, read=read)
-    if declared.name == "model" and "None" not in annotation:
-        more["callback"] = model_or_usual
-    if member == "model":  # without one it is the usual one, or all that play
+    if declared.name == "model":
+        more["callback"] = check_member("model")
+    if declared.name == "models":  # without one, all that play
         required = None
+    if choices := re.match(r"Literal\[([^\]]*)\]", annotation):
+        more["callback"] = one_of_choices(flag, re.findall(r"[\w-]+", choices[1]))
+    if "int | Sequence[int]" in annotation:
+        more["help"] = help = f"{help} Several give a grid."
     if kind is bool:
         flags = flag if declared.default is False else f"{flag}/--no-{flag[2:]}"
         return Option(annotated[bool, typer.Option(flags, **more)], declared.default, flag)
@@ -182,6 +188,19 @@ def option_of(declared: Field[Any], help: str, rare: bool = False) -> Option:
         more["help"] = f"{help} Default: {declared.default}."  # Rich takes brackets for markup
     kind = kind | None if required is None else kind
     return Option(annotated[kind, typer.Option(*flag.split(","), **more)], required, flag, read)
+
+
+def one_of_choices(flag: str, choices: Sequence[str]) -> Callable[[str | None], str | None]:
+    """Return what refuses a word that is none of the choices, and names the nearest."""
+
+    def check(value: str | None) -> str | None:
+        if value is None or value in choices:
+            return value
+        from knownminds.environments.words.names import unknown
+
+        raise ValueError(unknown(flag.strip("-"), value, choices))
+
+    return check
 
 
 def field_texts(kind: type) -> dict[str, str]:
@@ -289,7 +308,15 @@ class Question(Generic[R]):
     command: ClassVar[str]
     verb: ClassVar[str]  # the function's name
     computed_in: ClassVar[str] = ""  # the module of validation whose `compute` answers it
+    screened: ClassVar[bool] = True  # whether a part of the answer fills a screen, or --full all
     rare: ClassVar[tuple[str, ...]] = ()  # fields whose options few people need
+
+    @property
+    def agent(self) -> type[Model]:
+        """The class of `model`; ValueError names the nearest ones if there is none."""
+        from .arguments import resolve_model
+
+        return resolve_model(getattr(self, "model"))  # noqa: B009 - of a subclass
 
     def answer(self) -> R:
         """Compute the answer."""
@@ -427,11 +454,15 @@ class StudyQuestion(Running, Question[R]):
 
 
 @frozen_question
-class ExperimentQuestion(StudyQuestion[R]):
-    """A question about models in an experiment.
+class PlayedQuestion(Question[R]):
+    """A question about an experiment that is played.
 
     Subclasses have `environment`, `trials`, `truth` typed as --set, and `model` or `models`.
     """
+
+    def __post_init__(self) -> None:
+        """Take the experiment's usual model where none is named."""
+        take_usual_model(self)
 
     @classmethod
     def options(cls) -> dict[str, Option]:
@@ -439,7 +470,7 @@ class ExperimentQuestion(StudyQuestion[R]):
 
         Of a setting there is no field.
         """
-        design = typer.Option(help=field_helps(cls)["design"])
+        design = typer.Option(help=field_helps(cls)["design"], metavar=" ")
         options: dict[str, Option] = {}
         for name, option in super().options().items():
             options[name] = option
@@ -451,8 +482,11 @@ class ExperimentQuestion(StudyQuestion[R]):
     def read(cls, typed: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments; of --set, parameters are true values and the others settings."""
         from .arguments import resolve_model
+        from .usual_models import usual_model
 
         arguments = super().read({**typed, "truth": None})
+        if "model" in typed and typed["model"] is None:
+            arguments["model"] = usual_model(typed["environment"])
         agents = [resolve_model(model) for model in cls.models_in(arguments)]
         arguments["environment"], arguments["truth"] = resolve_experiment(
             typed["environment"], agents, None, typed["truth"], typed["design"]
@@ -464,6 +498,26 @@ class ExperimentQuestion(StudyQuestion[R]):
         """Return the names of the models that were typed."""
         names: Sequence[str] = arguments.get("models") or [arguments["model"]]
         return names
+
+    def option_values(self) -> dict[str, Any]:
+        """Return the options: names, not things, and no setting at its default."""
+        from .arguments import changed_settings, resolve_environment, resolve_model
+
+        environment = resolve_environment(getattr(self, "environment"))  # noqa: B009 - of a subclass
+        options = super().option_values()
+        truth = {name: float(value) for name, value in (options["set"] or {}).items()}
+        options["set"] = {**truth, **changed_settings(environment)}
+        if "model" in options:
+            model = options["model"]
+            several = isinstance(model, Sequence) and not isinstance(model, str)
+            names = [resolve_model(one).name for one in (model if several else [model])]
+            options["model"] = names if several else names[0]
+        return options | {"subject_matter": environment.name}
+
+
+@frozen_question
+class ExperimentQuestion(StudyQuestion[R], PlayedQuestion[R]):
+    """A question of a study about models in an experiment."""
 
     @classmethod
     def of_study(cls, study: Study, **arguments: Any) -> Self:
@@ -481,19 +535,13 @@ class ExperimentQuestion(StudyQuestion[R]):
         given["truth"] = {k: v for k, v in options["set"].items() if k not in cell.settings}
         return cls(**{**given, **arguments})
 
-    def option_values(self) -> dict[str, Any]:
-        """The options: names, not things, and no setting at its default."""
-        from .arguments import changed_settings, resolve_environment, resolve_model
 
-        environment = resolve_environment(getattr(self, "environment"))  # noqa: B009 - of a subclass
-        options = super().option_values()
-        truth = {name: float(value) for name, value in (options["set"] or {}).items()}
-        options["set"] = {**truth, **changed_settings(environment)}
-        model = options["model"]
-        several = isinstance(model, Sequence) and not isinstance(model, str)
-        names = [resolve_model(one).name for one in (model if several else [model])]
-        options["model"] = names if several else names[0]
-        return options | {"subject_matter": environment.name}
+def take_usual_model(question: Any) -> None:
+    """Let a question that names no model be about the usual one of its experiment."""
+    if getattr(question, "model", "") is None:
+        from .usual_models import usual_model
+
+        object.__setattr__(question, "model", usual_model(question.environment))
 
 
 def load(module: str, name: str = "") -> Any:
@@ -532,6 +580,7 @@ def verb(question: Callable[P, Question[R]], module: str) -> Callable[P, R]:
             return answer
 
     ask.__name__ = ask.__qualname__ = kind.verb
+    ask.question = kind  # type: ignore[attr-defined]
     ask.__module__ = module
     # In a dataclass the fields of its base come first.
     running = running_of(kind)

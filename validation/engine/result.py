@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
-from math import isnan
 from pathlib import Path
-from textwrap import shorten, wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from knownminds.environments import unknown
-from knownminds.environments.record.text_table import WIDTH, text_table
 
 from .methods import methods_text
 from .scores import Interval, Score
+from .screen import named_rows, screen, text_of
 from .verdicts import Verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-CELL = 72  # characters of a cell on a screen; reports have all
-UNSHOWN = 40  # rows of a table from which on it is printed in part
 
 
 @dataclass(frozen=True)
@@ -91,8 +88,13 @@ class Result:
     verdicts
         By what they are about; words and thresholds are those of `verdicts`.
     tables
-        By title. The index names the rows; cells are numbers, texts or `Score`s. Tables without
-        rows are left out.
+        By title, first the one that answers. The index names the rows; cells are numbers, texts or
+        `Score`s. Tables without rows are left out.
+    shows
+        Columns of the first table that a terminal shows, the most important first; all that it has
+        room for if none are named.
+    counts
+        What was attempted, by its status: {"fits": {"ok": 43, "flat": 7}}.
     figures
         By caption.
     parts
@@ -113,11 +115,15 @@ class Result:
         Computing time, summed over processes.
     versions
         Of the packages that the numbers depend on.
+    exit_code
+        Of the command.
     """
 
     title: str
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    shows: Sequence[str] = ()
+    counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     figures: Mapping[str, Drawing] = field(default_factory=dict, repr=False)
     parts: Sequence[Part] = ()
     notes: Sequence[str] = ()
@@ -129,15 +135,16 @@ class Result:
     command: str = ""
     seconds: float = 0.0
     versions: Mapping[str, str] = field(default_factory=dict, repr=False)
+    exit_code: int = 0
 
     def __post_init__(self) -> None:
         """Leave out tables without rows."""
         object.__setattr__(self, "tables", {k: t for k, t in self.tables.items() if len(t)})
 
     def __getitem__(self, title: str) -> pd.DataFrame:
-        """Return a table by its title, the first that bears it."""
+        """Return a table by its title, or by the name that it has in JSON."""
         for name, table in self.every_table:
-            if name == title:
+            if title in (name, identifier(name)):
                 return table
         raise ValueError(unknown("table", title, [name for name, _ in self.every_table]))
 
@@ -194,6 +201,7 @@ class Result:
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain values: scores as NAME and NAME_error, missing as None.
 
+        Keys of tables and columns are identifiers. `result_schema.json` describes it.
         Of a part, the rows stand there of which its tables are views.
         """
         return {
@@ -201,13 +209,14 @@ class Result:
             "methods": self.methods,
             "options": _plain(self.options),
             "verdicts": {name: one.to_dict() for name, one in self.verdicts.items()},
-            "tables": {title: records(table) for title, table in self.tables.items()},
+            "tables": {identifier(title): records(table) for title, table in self.tables.items()},
             **(
-                {"parts": {part.name: records(part.rows) for part in self.parts}}
+                {"parts": {identifier(part.name): records(part.rows) for part in self.parts}}
                 if self.parts
                 else {}
             ),
             "notes": list(self.notes),
+            "counts": _plain(self.counts),
             "attempted": self.attempted,
             "failed": self.failed,
             "missing": self.missing,
@@ -233,17 +242,16 @@ class Result:
         return f"<Result: {self.title} {told}>"
 
     def __str__(self) -> str:
-        """Title, counts, verdicts, and tables that fit a screen."""
-        lines = [self.title]
-        if self.missing:
-            lines.append(f"not finished: {self.missing:,} units are missing")
-        for name, verdict in self.verdicts.items():
-            lines += wrap(f"{name}: {verdict}", WIDTH, subsequent_indent="  ")
-        for title, table in self.every_table:
-            lines += ["", title, *_printed(table)]
-        for note in self.notes:
-            lines += ["", *wrap(note, WIDTH)]
-        return "\n".join(lines)
+        """Return what answers, in the lines of a terminal; `text()` is all of it."""
+        return screen(self, "print(result.text())")
+
+    def text(self) -> str:
+        """Return title, counts, verdicts, all tables and all notes."""
+        return text_of(self)
+
+    def screen(self, where: str) -> str:
+        """Return what answers, in the lines of a terminal, and `where` the rest is."""
+        return screen(self, where)
 
     def _repr_html_(self) -> str:
         """Show a notebook the page, in a frame of its own."""
@@ -253,51 +261,58 @@ class Result:
         return f'<iframe srcdoc="{text}" style="width: 100%; height: 40em; border: 0"></iframe>'
 
 
-def cell_text(value: Any) -> str:
-    """Write a cell of a table: numbers with three decimals, small ones with two digits."""
-    if isinstance(value, np.floating):
-        value = float(value)
-    if isinstance(value, float):
-        if not np.isfinite(value):
-            return "-" if isnan(value) else ("∞" if value > 0 else "-∞")
-        if value == round(value) and abs(value) < 1e6:
-            return f"{value:.0f}"
-        return f"{value:.3f}" if abs(value) >= 0.01 else f"{value:.2g}"
-    if isinstance(value, bool | np.bool_):
-        return "yes" if value else "no"
-    if isinstance(value, int | np.integer):
-        return f"{value:,}"
-    return "-" if value is None else str(value)
+@dataclass(frozen=True)
+class Text:
+    """An answer in words, as that of a dry run.
+
+    Parameters
+    ----------
+    text
+        All there is to say.
+    more
+        What JSON has besides.
+    """
+
+    text: str
+    more: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    exit_code: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the text with what there is besides."""
+        return {"text": self.text, **_plain(self.more)}
+
+    def __str__(self) -> str:
+        """The text."""
+        return self.text
 
 
-def shown(table: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
-    """Return head and cells of a table as texts, those of its index first."""
-    whole = named_rows(table)
-    head = [str(name).replace("_", " ") for name in whole]
-    return head, [[cell_text(value) for value in row] for row in whole.itertuples(index=False)]
+def identifier(name: str) -> str:
+    """Return what a table or a column is called in JSON and CSV: "90% covers" is coverage_90."""
+    name = re.sub(r"(\d+)% covers", r"coverage \1", name)
+    name = re.sub(r"(\d+)% width|width of (\d+)%", r"width \1\2", name)
+    plain = unicodedata.normalize("NFKD", name.lower()).encode("ascii", "ignore").decode()
+    words = "_".join(re.findall(r"[a-z0-9]+", plain)) or "column"
+    return f"n_{words}" if words[0].isdigit() else words
 
 
 def flat(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table with its index as columns.
 
-    A score is two columns, NAME and NAME_error; an interval three, NAME, NAME_low and NAME_high.
+    Columns are named by identifiers. A score is two columns, NAME and NAME_error; an interval
+    three, NAME, NAME_low and NAME_high.
     """
     whole = named_rows(table)
     columns: dict[str, Any] = {}
-    for name, column in whole.items():
-        columns[str(name)] = column.to_numpy()
+    for called, column in whole.items():
+        name = identifier(str(called))
+        columns[name] = column.to_numpy()
         for kind, more in ((Score, ("error",)), (Interval, ("low", "high"))):
             if any(isinstance(value, kind) for value in column):
-                columns[str(name)] = [v.value if isinstance(v, kind) else v for v in column]
+                columns[name] = [v.value if isinstance(v, kind) else v for v in column]
                 for end in more:
                     ends = [getattr(v, end) if isinstance(v, kind) else np.nan for v in column]
                     columns[f"{name}_{end}"] = ends
     return pd.DataFrame(columns)
-
-
-def named_rows(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with its index as columns, unless that only counts."""
-    return table if table.index.names == [None] else table.reset_index()
 
 
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:
@@ -316,19 +331,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not np.isfinite(value):
         return None
     return value if isinstance(value, str | int | float | bool | None) else str(value)
-
-
-def _printed(table: pd.DataFrame) -> list[str]:
-    head, rows = shown(table)
-    rows = [[shorten(cell, CELL, placeholder=" ...") for cell in row] for row in rows]
-    several = rows if len(rows) <= UNSHOWN else rows[: UNSHOWN // 2]
-    names = 1 if table.index.names == [None] else table.index.nlevels
-    words = any(not _is_number(row[-1]) for row in several)
-    lines = text_table(head, several, words=words, names=min(names, len(head) - 1) or 1)
-    if len(several) < len(rows):
-        lines.append(f"... {len(rows):,} rows in all; the report and its CSV hold them")
-    return lines
-
-
-def _is_number(text: str) -> bool:
-    return text[:1] in "-0123456789∞"

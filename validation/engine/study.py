@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from knownminds.agents import AGENTS
 from knownminds.environments import ENVIRONMENTS, Environment, make, unknown
-from knownminds.environments.record.folders import write_text
+from knownminds.environments.record.folders import one_at_a_time, write_text
 
 from .members import code_of, file_versions, load_listed, loaded_files
 from .question import command_line
@@ -279,8 +279,11 @@ class Rows:
         """How many units are not there."""
         return self.study.n_units - len(self.frame)
 
-    def result(self, title: str, **parts: Any) -> Result:
-        """Return a result of these rows: counts, and options are filled in."""
+    def result(self, title: str, of: str = "fits", **parts: Any) -> Result:
+        """Return a result of these rows: counts of what they are `of`, and options, are filled in.
+
+        The last tables are those of statuses and messages.
+        """
         frame = self.frame
         notes = list(parts.pop("notes", ()))
         names = dict.fromkeys(name for used in self.versions for name in used)
@@ -289,6 +292,7 @@ class Rows:
             several = "Parts were computed with different versions of"
             notes.append(f"{several} {', '.join(differ)}; see study.json.")
         given: dict[str, Any] = {
+            "counts": {of: {str(k): int(n) for k, n in frame["status"].value_counts().items()}},
             "attempted": len(frame),
             "failed": int((frame["status"] == "failed").sum()),
             "missing": self.missing,
@@ -298,9 +302,10 @@ class Rows:
             "seconds": float(frame["seconds"].sum()),
             "versions": self.versions[-1],
         }
+        parts["tables"] = {**parts.get("tables", {}), **self._statuses(of)}
         return Result(title, notes=notes, **given | parts)
 
-    def statuses(self, of: str = "fits") -> dict[str, pd.DataFrame]:
+    def _statuses(self, of: str) -> dict[str, pd.DataFrame]:
         """Return tables that count the statuses and the messages of all units."""
         frame = self.frame
         counts = frame["status"].value_counts()
@@ -363,6 +368,11 @@ def claim(study: Study, folder: Path) -> tuple[Mapping[str, str], ...]:
     ValueError
         If the folder holds anything else.
     """
+    with one_at_a_time(folder):
+        return _claimed(study, folder)
+
+
+def _claimed(study: Study, folder: Path) -> tuple[Mapping[str, str], ...]:
     file, mine = folder / "study.json", study.identity()
     used: tuple[Mapping[str, str], ...] = ()
     if file.exists():

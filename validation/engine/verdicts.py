@@ -109,7 +109,7 @@ class More:
         """Say it in a sentence."""
         if self.count is None:
             return f"no feasible number of {self.unit}s decides"
-        return f"about {self.count:,} more {self.unit}{'s' * (self.count > 1)} decide"
+        return f"not judged yet: about {self.count:,} more {self.unit}{'s' * (self.count > 1)}"
 
 
 @dataclass(frozen=True)

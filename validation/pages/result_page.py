@@ -5,8 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
-import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from knownminds.environments.record.csv_cells import csv_text
-from knownminds.environments.record.folders import writable, write_bytes, write_text
-from knownminds.validation.engine.result import Part, Result, flat, shown
-from knownminds.validation.studies import RESULT
+from knownminds.environments.record.folders import replaced, writable, write_bytes, write_text
+from knownminds.validation.engine.result import Part, Result, flat
+from knownminds.validation.engine.screen import shown
+from knownminds.validation.studies import POSTERIOR, RESULT
 
 from .html import fill
 
@@ -65,18 +65,30 @@ def _readable(title: str, table: pd.DataFrame) -> tuple[str, list[str], list[lis
     return title, *shown(table.head(MOST_ROWS))
 
 
-def write_page(result: Result, folder: str | os.PathLike[str]) -> Path:
+def write_page(
+    result: Result,
+    folder: str | os.PathLike[str],
+    write_more: Callable[[Path], object] = lambda folder: None,
+) -> Path:
     """Write report.html, result.json, and the folders tables and figures; return the page's path.
 
     Each table is there as CSV, LaTeX and Markdown, the rows of each part as NAME.csv; each figure
-    as SVG, PDF, PNG and, the frame that it shows, as CSV. Those of an earlier result are removed.
+    as SVG, PDF, PNG and, the frame that it shows, as CSV. Those of an earlier result are replaced
+    when all are written.
+
+    Parameters
+    ----------
+    write_more
+        Writes `POSTERIOR` into the folder that it is called with; nothing of other results.
     """
     drawn = [(caption, one.data, one.figure()) for caption, one in result.every_figure]
     pictures = [picture(figure, "svg") for _, _, figure in drawn]
     text = _filled(result, pictures)
-    remove_result(folder)
-    with writable(folder) as path:
-        tables, figures = path / "tables", path / "figures"
+    with (
+        writable(folder) as path,
+        replaced(path, ("tables", "figures", POSTERIOR, PAGE, RESULT)) as new,
+    ):
+        tables, figures = new / "tables", new / "figures"
         for number, (title, table) in enumerate(result.every_table, start=1):
             tables.mkdir(exist_ok=True)
             name = file_name(number, title)
@@ -97,19 +109,10 @@ def write_page(result: Result, folder: str | os.PathLike[str]) -> Path:
             for kind in ("png", "pdf"):
                 write_bytes(figures / f"{name}.{kind}", picture(figure, kind))
             write_text(figures / f"{name}.csv", csv_text(flat(data), float_format="%.10g"))
-        write_text(path / RESULT, result.to_json())
-        write_text(path / PAGE, text)
+        write_more(new)
+        write_text(new / RESULT, result.to_json())
+        write_text(new / PAGE, text)
     return Path(folder) / PAGE
-
-
-def remove_result(folder: str | os.PathLike[str]) -> None:
-    """Remove an earlier result before another is written: of what breaks off, no page is left."""
-    path = Path(folder)
-    if (path / RESULT).is_file():
-        for earlier in ("tables", "figures"):
-            shutil.rmtree(path / earlier, ignore_errors=True)
-        for name in (PAGE, RESULT):
-            (path / name).unlink(missing_ok=True)
 
 
 def latex(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -46,6 +46,7 @@ class Page(Question["Site"]):
     """
 
     command: ClassVar[str] = "page"
+    screened: ClassVar[bool] = False
     verb: ClassVar[str] = "page"
     computed_in: ClassVar[str] = "people.site"
 

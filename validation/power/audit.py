@@ -231,7 +231,8 @@ def score_measure(rows: Rows) -> Result:
     return rows.result(
         f"What does {measure.name} do to agents whose true value is known?",
         verdicts=verdicts,
-        tables=named | rows.statuses("data sets"),
+        of="data sets",
+        tables=named,
         figures=_figures(*tables.values()),
         notes=[f"{measure.name}: {measure.summary} ({measure.source}).", *NOTES, *nobody],
         options={**rows.study.options, "analysis": said(rows.study.cells)},

@@ -17,14 +17,14 @@ from knownminds.agents import AGENTS, Model
 from knownminds.agents.parameters import Array
 from knownminds.environments import ANSWERED
 from knownminds.inference import Measure
+from knownminds.validation.engine.result import identifier
 from knownminds.validation.engine.study import Cell
-from knownminds.validation.studies import RESULT
+from knownminds.validation.studies import POSTERIOR, RESULT
 
 from .dials import GroupDial
 
 DRAWS = 200  # of the pilot's posterior, spaced evenly, that stand in a study's law
 CONTRASTS = "Contrasts on the natural scale"  # a table of a fit with a formula
-POSTERIOR = "posterior.nc"  # beside the result of a hierarchical fit
 _GROUP = re.compile(r"(\w+) ~ (\w+)\[T\.(.+)\]")  # what a formula's effect of two groups is called
 LEAST_SUBJECTS = 2  # below, a spread between subjects is the prior's
 
@@ -260,8 +260,8 @@ def _check_plain(folder: Path, options: Mapping[str, Any], two_groups: bool) -> 
 
 def _state(result: Mapping[str, Any]) -> str:
     """Say how far a posterior is from converged."""
-    terms = pd.DataFrame(result["tables"]["Sampling"])
-    counts = {row["of"]: row["number"] for row in result["tables"]["Counts"]}
+    terms = pd.DataFrame(result["tables"]["sampling"])
+    counts = {row["of"]: row["number"] for row in result["tables"]["counts"]}
     return (
         f"an R-hat of {terms['r_hat'].max():.3f}, an effective sample size of "
         f"{terms[['ess_bulk', 'ess_tail']].min().min():.0f} and {counts['divergent draws']} "
@@ -296,7 +296,7 @@ def _drawn(folder: Path, model: type[Model], result: Mapping[str, Any], most: in
     chosen = ((np.arange(min(most, n)) + 0.5) * n / min(most, n)).astype(int)
     mean, sd, *others = (np.asarray(group[chosen], dtype=float) for group in groups)
     lost = (0, 0)
-    if outcomes := result["tables"].get("Outcomes of the answers"):
+    if outcomes := result["tables"].get("outcomes_of_the_answers"):
         unread = [row["count"] for row in outcomes if row["outcome"] not in ANSWERED]
         lost = (sum(unread), outcomes[0]["of"])
     environment = result["options"]["environment"]
@@ -317,7 +317,8 @@ def _two_groups(folder: Path, result: Mapping[str, Any], posterior: Any) -> tupl
     terms = [str(term) for term in posterior["term"].to_numpy()]
     found = [_GROUP.fullmatch(term) for term in terms]
     pairs = {one.group(2, 3) for one in found if one is not None}
-    between = [row for row in result["tables"].get(CONTRASTS, ()) if row["kind"] == "between"]
+    contrasts = result["tables"].get(identifier(CONTRASTS), ())
+    between = [row for row in contrasts if row["kind"] == "between"]
     if None in found or len(pairs) != 1 or len(between) != len(terms) or "|" in str(terms):
         raise ValueError(
             "A pilot with a formula tells two groups of subjects apart by one column, as "

@@ -21,7 +21,6 @@ from knownminds.validation.engine.arguments import (
     check_truth,
     one_of,
     resolve_environment,
-    resolve_model,
     several,
 )
 from knownminds.validation.engine.engine import run
@@ -97,13 +96,8 @@ def as_played(question: Power) -> Power:
     """Return the question with the pilot's settings where the experiment is named alone."""
     if not isinstance(question.environment, str) or not isinstance(question.pilot, str | Path):
         return question
-    model, played = played_in(question.pilot)
-    usual = question.model == Power.model
-    return replace(
-        question,
-        environment=make(question.environment, **played),
-        model=model if usual else question.model,
-    )
+    _, played = played_in(question.pilot)
+    return replace(question, environment=make(question.environment, **played))
 
 
 def read(folder: str | Path) -> Result:
@@ -141,7 +135,7 @@ def confusion_of(question: Power) -> Confuse:
     one_of("criterion", question.criterion, ("aic", "bic"))
     return Confuse(
         question.environment,
-        [question.model, *question.against],
+        [question.agent, *question.against],
         criteria=[question.criterion],
         subjects=question.subjects,
         sessions=question.sessions,
@@ -210,7 +204,9 @@ def say(rows: Rows) -> Result:
     return rows.result(
         title,
         verdicts=readings(frame),
-        tables={"Designs": frame.set_index(list(SIZES)), **rows.statuses("data sets")},
+        of="data sets",
+        tables={"Designs": frame.set_index(list(SIZES))},
+        shows=(name, "95% width", "95% covers", "failed", "left out"),
         figures=curves.drawings(drawn) if len(frame) > 1 else {},
         notes=[*part, *notes_of(study.cells[0]), *NOTES],
         options={**study.options, "analysis": said(study.cells)},
@@ -455,7 +451,7 @@ def _batch(fits: int, method: str) -> int:
 
 def sought_in(question: Power) -> Sought:
     """Check the options of a power study, and write it down."""
-    environment, agent = resolve_environment(question.environment), resolve_model(question.model)
+    environment, agent = resolve_environment(question.environment), question.agent
     comparison, estimator = question.comparison, question.estimator
     agent.check_plays(environment)
     one_of("comparison", comparison, get_args(Comparison))

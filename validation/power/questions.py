@@ -137,7 +137,7 @@ class Power(ExperimentQuestion["Result"]):
     effect: Mapping[str, float | str] | None = option(
         read=_read_effect, default=None, kw_only=False
     )
-    model: type[Model] | str = "rescorla_wagner_dual"
+    model: type[Model] | str | None = None
     comparison: Literal["one", "between", "paired"] = "one"
     estimator: Literal["marginal", "hierarchical"] = "marginal"
     subjects: int | Sequence[int] = 1
@@ -164,7 +164,12 @@ class Power(ExperimentQuestion["Result"]):
     tell: Callable[[str], None] | None = None
 
     def __post_init__(self) -> None:
-        """Check that the options go together."""
+        """Check that the options go together; the model is that of the pilot, or the usual one."""
+        if self.model is None and isinstance(self.pilot, str | Path):
+            from .pilot import played_in
+
+            object.__setattr__(self, "model", played_in(self.pilot)[0])
+        super().__post_init__()
         if not self.against and self.effect is None:
             raise ValueError(
                 "Power is that of an effect, --effect NAME=SIZE, or of a comparison of models, "
@@ -201,11 +206,8 @@ class Power(ExperimentQuestion["Result"]):
             named = {text.partition("=")[0] for text in typed["truth"] or ()}
             named |= {"design"} if typed["design"] else set()
             more = [f"{k}={json.dumps(v)}" for k, v in played.items() if k not in named]
-            usual = typed["model"] == cls.model
-            typed = {
-                **typed, "truth": [*more, *(typed["truth"] or ())],
-                "model": model if usual else typed["model"],
-            }  # fmt: skip
+            more += typed["truth"] or ()
+            typed = {**typed, "truth": more, "model": typed["model"] or model}
         return super().read(typed)
 
     def option_values(self) -> dict[str, Any]:

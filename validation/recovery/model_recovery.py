@@ -531,9 +531,9 @@ def say(rows: Rows) -> Result:
         _title(first, models),
         verdicts=verdicts,
         tables={
+            "Shares best fitted, by the model that was simulated": _matrix(pairs, models, names),
             "Data sets by model": pd.DataFrame(counts).set_index([*names, "model"]),
             "Shares": pd.concat(pairs).set_index([*names, "simulated", "fitted"]),
-            **rows.statuses(),
         },
         figures=figures,
         attempted=study.replicates * len(study.cells),
@@ -586,6 +586,18 @@ def _about_selection(models: Sequence[str], all_trials: bool) -> list[str]:
     if chosen and not all_trials and common_selection(rivals, all_trials) is None:
         return ["All trials were fitted, since one of the models goes by all of them."]
     return [selection.describe(all_trials) for selection in chosen]
+
+
+def _matrix(
+    pairs: Sequence[pd.DataFrame], models: Sequence[str], names: Sequence[str]
+) -> pd.DataFrame:
+    """Return the confusion matrices: models have numbers, as their names are long."""
+    numbers = {model: f"{i} {model}" for i, model in enumerate(models, start=1)}
+    whole = pd.concat(pairs)
+    whole["simulated"] = whole["simulated"].map(numbers)
+    whole["fitted"] = "fitted " + whole["fitted"].map(numbers).str.partition(" ")[0]
+    matrix = whole.pivot_table("share", [*names, "simulated"], "fitted", sort=False, dropna=False)
+    return matrix.rename_axis(columns=None)
 
 
 def draw_matrices(pairs: pd.DataFrame) -> Figure:

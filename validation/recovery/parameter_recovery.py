@@ -25,7 +25,6 @@ from knownminds.validation.engine.arguments import (
     chosen_options,
     one_of,
     resolve_environment,
-    resolve_model,
     selection_of,
     several,
 )
@@ -97,7 +96,7 @@ def compute(question: Recover) -> Result:
 def recovery_cell(question: Recover, subjects: int, sessions: int, trials: int | None) -> Cell:
     """Check the options, and write down the design of these sizes."""
     environment = resolve_environment(question.environment, trials)
-    model, method = resolve_model(question.model), question.method
+    model, method = question.agent, question.method
     model.check_plays(environment)
     one_of("method", method, METHODS)
     one_of("intervals", question.intervals, INTERVALS)
@@ -364,7 +363,8 @@ def say(rows: Rows) -> Result:
     return rows.result(
         f"Can {first.model} be recovered from {first.environment}?",
         verdicts=verdicts[max(verdicts)] if verdicts else {},
-        tables={title: _named(table, grid) for title, table in whole.items()} | rows.statuses(),
+        tables={title: _named(table, grid) for title, table in whole.items()},
+        shows=() if grid else ("r", "bias", "rmse", "n"),
         figures=figures,
         notes=[*fitted, *NOTES, *([LARGEST] if grid else [])],
     )

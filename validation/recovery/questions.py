@@ -40,9 +40,9 @@ class Recover(ExperimentQuestion["Result"]):
     fixed
         NAME=VALUE: a parameter held at a value in the fit.
     intervals
-        Of map: posterior or laplace. Each subject's posterior is right, and ten times slower
-        than Laplace's normal approximation, which covers too little with few trials; "mle" has only
-        the latter.
+        Intervals for --method map: posterior or laplace. Each subject's posterior is right, and
+        ten times slower than Laplace's normal approximation, which covers too little with few
+        trials; "mle" has only the latter.
     population
         prior, group or correlated. "prior" draws each subject from the model's priors, the very law
         that "map" assumes. "group" draws the subjects of each replicate from a group of its own,
@@ -67,7 +67,7 @@ class Recover(ExperimentQuestion["Result"]):
     computed_in: ClassVar[str] = "recovery.parameter_recovery"
 
     environment: Environment | str = option(argument=True, kw_only=False)
-    model: type[Model] | str = option(kw_only=False)
+    model: type[Model] | str | None = option(default=None, kw_only=False)
     subjects: int | Sequence[int] = 100
     replicates: int = 1
     sessions: int | Sequence[int] = 1

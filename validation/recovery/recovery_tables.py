@@ -44,7 +44,7 @@ NOTES = (
     f"{HIGHEST_COVERAGE}, and at most {MOST_FAILURES} of the fits failed or not converged; weak: r "
     f"at least {WEAK_R}. In a region of true values: 90% intervals on the unconstrained scale at "
     f"most {RECOVERABLE_WIDTH} times as wide as the prior's (relative width); weak: at most "
-    f"{WEAK_WIDTH}. Relative error: root mean square error on that scale in standard deviations of "
+    f"{WEAK_WIDTH}. Relative rmse: root mean square error on that scale in standard deviations of "
     "the prior.",
     "Statuses: flat, the trials say next to nothing about a parameter; boundary, the data ask for "
     "an infinite value; failed, no trustworthy estimate.",
@@ -167,7 +167,7 @@ def _regions(
                 "high": ends[k + 1],
                 "n": int(here.sum()),
                 "bias": score.agreement(some["true"], some["estimate"], whose).bias,
-                "relative_error": Score(error.value / prior.sd, error.error / prior.sd),
+                "relative_rmse": Score(error.value / prior.sd, error.error / prior.sd),
                 "relative_width": width,
                 "90% covers": covers,
                 "verdict": verdict.word,

@@ -1,0 +1,159 @@
+"""A command and the function of its name are one question: arguments, defaults, answers."""
+
+import inspect
+import json
+from dataclasses import fields
+
+import pytest
+import typer
+
+import knownminds as package
+from knownminds.environments import Environment, make
+from knownminds.validation.cli import app
+
+PLACE = "two_step"  # whose usual model is not the first of all
+# What each question cannot do without, and what its command then takes.
+NEEDED = {
+    "audit": ({"measure": "optimism_bias"}, ("optimism_bias",)),
+    "benchmark": ({"name": "cogbench"}, ("cogbench",)),
+    "best_design": ({"environment": PLACE, "budget": {"trials": 200.0}},
+                    (PLACE, "--budget", "trials=200")),
+    "budget": ({"environment": PLACE}, (PLACE,)),
+    "calibrate": ({"environment": PLACE}, (PLACE,)),
+    "confuse": ({"environment": PLACE, "models": ["random_responder", "perseverator"]},
+                (PLACE, "--model", "random_responder", "--model", "perseverator")),
+    "export_trials": ({"data": "a.csv", "out": "b.csv"}, ("a.csv", "--out", "b.csv")),
+    "fit": ({"data": ["a.csv"]}, ("a.csv",)),
+    "import_trials": ({"sources": ["a.csv"]}, ("a.csv",)),
+    "look": ({"name": PLACE}, (PLACE,)),
+    "page": ({"environment": PLACE, "out": "site"}, (PLACE, "--out", "site")),
+    "power": ({"environment": PLACE, "effect": {"w": 0.2}}, (PLACE, "--effect", "w=0.2")),
+    "recover": ({"environment": PLACE}, (PLACE,)),
+    "reveal": ({"scenarios": ["coins"], "llm": ["synthetic:belief_sampler"]},
+               ("coins", "--llm", "synthetic:belief_sampler")),
+    "run": ({"environment": PLACE, "llm": "synthetic:two_step_reduced"},
+            (PLACE, "--llm", "synthetic:two_step_reduced")),
+    "score": ({"data": ["a.csv"]}, ("a.csv",)),
+    "serve": ({"environment": PLACE}, (PLACE,)),
+    "simulate": ({"environment": PLACE}, (PLACE,)),
+}  # fmt: skip
+OF_COMMANDS = {"as_json", "full", "design", "help"}  # design is a setting: --set design=
+OF_FUNCTIONS = {"progress", "tell"}  # which are called on the way
+NO_QUESTIONS = {"feature_regression", "report"}
+each = pytest.mark.parametrize("verb", sorted(set(package.VERBS) - NO_QUESTIONS))
+
+
+def question_of(verb):
+    return getattr(package, verb).question
+
+
+def plain(value):
+    """A value as it is compared: an experiment by name and settings."""
+    if isinstance(value, Environment) and value.settings == make(value.name).settings:
+        return value.name
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    return str(value) if hasattr(value, "__fspath__") else value or None
+
+
+def asked(question):
+    return {one.name: plain(getattr(question, one.name)) for one in fields(question)}
+
+
+@pytest.fixture
+def typed(knownminds, monkeypatch):
+    """What question a command asks, which is not answered."""
+
+    def ask(kind, *words):
+        asks, read = [], kind.of_typed
+
+        def kept(given):
+            asks.append(read(given))
+            raise typer.Exit
+
+        with monkeypatch.context() as patch:
+            patch.setattr(kind, "of_typed", staticmethod(kept))
+            code, _, err = knownminds(kind.command, *words)
+        assert code == 0, err
+        return asks[0]
+
+    return ask
+
+
+@each
+def test_function_and_command_have_the_same_arguments_and_defaults(verb, typed):
+    function, kind = getattr(package, verb), question_of(verb)
+    given, words = NEEDED[verb]
+    arguments = inspect.signature(function).parameters
+    assert set(arguments) == {one.name for one in fields(kind)}
+    command = typer.main.get_command(app).commands[kind.command]
+    options = {parameter.name for parameter in command.params}
+    in_another = {one.name for one in fields(kind) if not one.metadata.get("typed", True)}
+    assert options - OF_COMMANDS == set(arguments) - OF_FUNCTIONS - in_another
+    assert asked(typed(kind, *words)) == asked(kind(**given))
+
+
+@each
+def test_an_argument_that_is_none_is_refused_by_both(verb, knownminds):
+    _, words = NEEDED[verb]
+    with pytest.raises(TypeError, match="subjetcs"):
+        getattr(package, verb)(**NEEDED[verb][0], subjetcs=3)
+    code, out, err = knownminds(question_of(verb).command, *words, "--subjetcs", 3)
+    assert (code, out) == (2, "")
+    assert "subjetcs" in err
+
+
+def without_seconds(content):
+    if isinstance(content, dict):
+        return {k: without_seconds(v) for k, v in content.items() if k != "seconds"}
+    return [without_seconds(v) for v in content] if isinstance(content, list) else content
+
+
+ANSWERED = {
+    "budget": ({"llm": ["mine:m"], "price": ["mine:m=1,2"], "trials": 20},
+               ("--llm", "mine:m", "--price", "mine:m=1,2", "--trials", 20)),
+    "recover": ({"subjects": 10, "intervals": "laplace", "workers": 1},
+                ("--subjects", 10, "--intervals", "laplace", "--workers", 1)),
+    "power": ({"comparison": "between", "sessions": [2, 3], "replicates": 4, "workers": 1},
+              ("--comparison", "between", "--sessions", 2, "--sessions", 3, "--replicates", 4,
+               "--workers", 1)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("verb", ANSWERED)
+def test_both_give_the_same_answer_about_the_usual_model(verb, knownminds):
+    given, words = NEEDED[verb]
+    more, typed = ANSWERED[verb]
+    answer = getattr(package, verb)(**given, **more).to_dict()
+    code, out, err = knownminds(question_of(verb).command, *words, *typed, "--json")
+    assert code == 0, err
+    assert without_seconds(json.loads(out)) == without_seconds(answer)
+    assert "two_step_reduced" in str(answer["options"]["model"])
+
+
+def test_a_look_has_every_wording_and_what_an_agent_says_as_it_is_read(knownminds, tmp_path):
+    code, out, err = knownminds("look", PLACE, "--trials", 2, "--out", tmp_path, "--json")
+    assert code == 0, err
+    parts = json.loads(out)["parts"]
+    assert len(parts) == 3
+    for rows in parts.values():
+        assert [row["trial"] for row in rows] == [1, 2]
+        assert all(row["read"].startswith("ok, action") for row in rows)
+    assert len({rows[0]["shown"] for rows in parts.values()}) == 3
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "how texts are read" in page
+    assert "refused" in page  # of "I cannot choose."
+
+
+def test_scores_of_a_paper_are_those_of_the_command(knownminds, tmp_path):
+    trials = package.simulate("collider", subjects=2, seed=1)
+    trials.save(tmp_path / "trials.csv")
+    answer = package.score(tmp_path / "trials.csv")
+    assert list(answer.parts)  # the paper's
+    code, out, err = knownminds("score", tmp_path / "trials.csv", "--json")
+    assert code == 0, err
+    assert json.loads(out) == json.loads(answer.to_json())
+    assert package.score(trials).title == answer.title
+    for wrong, rule in (({"network": "nonsense"}, "network"), ({"mass": 7.0}, "mass")):
+        with pytest.raises(ValueError, match=rule):
+            package.score(trials, **wrong)

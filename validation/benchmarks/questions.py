@@ -1,0 +1,79 @@
+"""Question of `benchmark`: arguments and options."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from knownminds.validation.costs.questions import Calling
+from knownminds.validation.engine.question import frozen_question, option
+from knownminds.validation.reading import read_caps
+
+if TYPE_CHECKING:
+    from knownminds.llm_adapters.runs.admission import Caps
+    from knownminds.validation.engine.result import Result, Text  # noqa: F401 - in a string
+
+
+@frozen_question
+class AskBenchmark(Calling["Result | Text"]):
+    """Let models take a paper's experiments, and make its tables and figures of them.
+
+    There are cogbench, colliders, magnitudes, diagnosis and revealed_belief. The same command goes
+    on where it stopped. The exit code is 0 once all cells are taken to their end, 1 if some are
+    not, 3 if not one answer could be read, 2 for bad input.
+
+    Parameters
+    ----------
+    name
+        The benchmark.
+    llm
+        PROVIDER:MODEL, once for each participant; PROVIDER:MODEL?reasoning_effort=low with
+        settings of its own.
+    plan
+        A plan of your own; without a file, print the plan.
+    small
+        A tenth of the sessions.
+    seed
+        Everything random follows from it; the plan's, if left out.
+    paraphrases
+        Number of wordings of every question; the page then says how much wording matters.
+    images
+        PROVIDER:MODEL to be treated as able to read images.
+    caps
+        NAME=MOST of all runs together: calls, tokens, dollars, ...; answer_tokens.
+    features
+        A CSV file of what is known of the models.
+    people
+        People, of cogbench and colliders: their trials, or a CSV file of values: metric, value.
+    from_
+        Answers that there are: files of trials, folders of runs, logs of Inspect's. With --llm they
+        stand beside models that run now.
+    out
+        Folder of the benchmark.
+    """
+
+    command: ClassVar[str] = "benchmark"
+    verb: ClassVar[str] = "benchmark"
+    computed_in: ClassVar[str] = "benchmarks.asked"
+    rare: ClassVar[tuple[str, ...]] = ("images", "price", "features", "people")
+
+    name: str = option(argument=True, kw_only=False)
+    llm: Sequence[str] = ()
+    plan: str | None = None
+    small: bool = False
+    seed: int | None = None
+    paraphrases: int = 1
+    images: Sequence[str] = ()
+    caps: Caps | None = option("--cap", read=read_caps, default=None, several=True)
+    price: Sequence[str] = ()
+    features: str | Path | None = option(read=Path, default=None)
+    people: str | Path | None = option(read=Path, default=None)
+    from_: Sequence[str | Path] = ()
+    dry_run: bool = False
+    out: str | Path | None = option(read=Path, default=None)
+
+    @property
+    def folder(self) -> Path:
+        """Where the benchmark is kept."""
+        return Path(self.out or f"{self.name}-benchmark")
