@@ -17,7 +17,7 @@ def unknown(kind: str, name: str, names: Iterable[str], where: str = "") -> str:
     if package is not None:
         return (
             f"The {kind} {name!r} is part of {package}, which is not installed: "
-            f"pip install {package} (in a checkout: pip install -e more)."
+            f"pip install {package} (in a checkout: pip install -e ./more)."
         )
     known = sorted(names)
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)

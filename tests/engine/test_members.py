@@ -277,6 +277,7 @@ def test_what_is_known_and_not_installed_is_named_with_its_package(words, code, 
     [
         (None, "A plugin is a Python file; there is no"),
         ("import nothing_of_the_kind\n", "cannot be run: ModuleNotFoundError"),
+        ("from .beside import Anything\n", "Write 'from helper import ...' for 'from .helper"),
         (FILE.format(name="Perseverator"), "There is a model 'perseverator' already"),
     ],
 )

@@ -121,6 +121,12 @@ def test_every_table_of_a_list_of_members_is_documented():
     assert [kind for kind, held in KINDS.items() if f"| `{kind}` | {held} |" not in page] == []
 
 
+def test_every_experiment_and_model_has_its_line_in_the_pages():
+    pages = [ROOT / "docs" / f"{name}.md" for name in ("experiments", "models")]
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
+    assert [name for name in (*ENVIRONMENTS, *AGENTS) if f"`{name}`" not in text] == []
+
+
 def test_all_pages_are_laid_out(tmp_path, monkeypatch):
     """Every generated part is there: commands, members, columns, and names that have a source."""
     monkeypatch.syspath_prepend(str(ROOT / "docs"))

@@ -138,6 +138,12 @@ def _imported(path: Path) -> ModuleType:
             del sys.modules[path.stem]
         else:
             sys.modules[path.stem] = before
+        if isinstance(error, ImportError) and "relative import" in str(error):
+            raise ValueError(
+                f"{path.name} is run as a file, not as part of a package, and finds what lies "
+                "beside it by name; got a relative import. Write 'from helper import ...' for "
+                "'from .helper import ...', or install the package."
+            ) from error
         kind = (
             "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
         )  # ours say it all
