@@ -28,7 +28,6 @@ from .baselines.win_stay_lose_shift import *
 from .causes.mutation_sampler import *
 from .causes.noisy_or import *
 from .chance.belief_sampler import *
-from .chance.weighers import *
 from .compiler.definition import Law as Law
 from .compiler.definition import LogitNormal as LogitNormal
 from .compiler.definition import Normal as Normal

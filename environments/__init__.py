@@ -22,16 +22,14 @@ from .causes.networks import CausalNetwork as CausalNetwork
 from .chance.chance import Chance as Chance
 from .chance.choice import Choice as Choice
 from .chance.coins import Coins as Coins
-from .chance.counts import Counts as Counts
 from .chance.dice import Dice as Dice
-from .chance.linked_coins import LinkedCoins as LinkedCoins
 from .chance.outcome_grid import BrokenOff as BrokenOff
 from .chance.outcome_grid import Context as Context
 from .chance.preference import Preference as Preference
-from .chance.scenarios import FURTHER as FURTHER
 from .chance.scenarios import SCENARIOS as SCENARIOS
 from .chance.scenarios import complete_grid as complete_grid
 from .chance.scenarios import context_of as context_of
+from .chance.scenarios import further as further
 from .chance.scenarios import further_grid as further_grid
 from .conformance import check_environment as check_environment
 from .controls import check_controls as check_controls

@@ -35,6 +35,8 @@ class Choice(BrokenOff):
     name = "choice"
     summary = "which of 2, 4 or 6 lettered options is picked, 3 to 7 contexts, no rewards"
     source = "Mondal, Dolamic, Bovet, Cudré-Mauroux and Audiffren 2024, scenario choice"
+    kind_names = KINDS
+    shared = ("options",)
     factors: ClassVar = {
         "options": (2, 6, "how many options there are"),
         "kind": (0, 1, "0 single, 1 independent"),

@@ -46,6 +46,8 @@ class Coins(BrokenOff):
     name = "coins"
     summary = "how many of 2 or 3 tossed coins show a face, 42 or 54 contexts, no rewards"
     source = "Mondal, Dolamic, Bovet, Cudré-Mauroux and Audiffren 2024, scenario coins"
+    kind_names = KINDS
+    shared = ("coins", "face", "weight")
     factors: ClassVar = {
         "coins": (2, 3, "how many coins"),
         "face": (0, 1, "the one that is counted: 0 heads, 1 tails"),

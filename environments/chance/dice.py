@@ -53,6 +53,8 @@ class Dice(BrokenOff):
     name = "dice"
     summary = "the sum of 1 to 3 dice of 4 to 12 faces, 23 contexts of each, no rewards"
     source = "Mondal, Dolamic, Bovet, Cudré-Mauroux and Audiffren 2024, scenario dice"
+    kind_names = KINDS
+    shared = ("dice", "faces")
     factors: ClassVar = {
         "dice": (1, 3, "how many dice"),
         "faces": (4, 12, "how many faces each has"),

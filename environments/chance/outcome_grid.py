@@ -140,6 +140,9 @@ class BrokenOff(Questions):
     digits: ClassVar[tuple[int, ...]]  # how many digits each column takes in `cell`
     least: ClassVar[Mapping[str, int]] = {}  # lowest values of columns that go below -1
     recorded: ClassVar[Mapping[str, str]]  # the column that records a setting, by its name
+    kind_names: ClassVar[tuple[str, ...]]  # of contexts, by the number in the column `kind`
+    # Columns that a context shares with its baseline; everything else is absent in the baseline.
+    shared: ClassVar[tuple[str, ...]]
 
     form: Form = setting(
         "question",
@@ -184,6 +187,21 @@ class BrokenOff(Questions):
                 Field("arrangement", (NONE, last[1]), "order of the wrong options", "wording"),
             )
         super().__init_subclass__(**kwargs)
+
+    @classmethod
+    def grid(cls, **how: Any) -> tuple[Self, ...]:
+        """Return the experiments that together have all contexts; `how` has further settings."""
+        return (cls(**how),)
+
+    @classmethod
+    def in_words(cls, values: Mapping[str, int]) -> str:
+        """Return what a context is about in words that a person would use, given its columns."""
+        return ", ".join(f"{name} {value}" for name, value in values.items())
+
+    @classmethod
+    def size_of(cls, values: Mapping[str, int]) -> str:
+        """Return by what contexts of a kind differ most, in a few words; "" for nothing."""
+        return ""
 
     @abstractmethod
     def _all(self) -> Iterable[Values]:

@@ -42,6 +42,8 @@ class Preference(BrokenOff):
     name = "preference"
     summary = "which of two named options is drawn, 36 contexts, no rewards"
     source = "Mondal, Dolamic, Bovet, Cudré-Mauroux and Audiffren 2024, scenario preference"
+    kind_names = KINDS
+    shared = ("pair", "first", "weight")
     factors: ClassVar = {
         "pair": (0, 1, "0 heads and tails, 1 left and right"),
         "first": (0, 1, "option that is named first, as an action"),

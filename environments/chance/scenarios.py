@@ -9,22 +9,22 @@ from .choice import SIZES as N_OPTIONS
 from .choice import Choice
 from .coins import SIZES as N_COINS
 from .coins import Coins
-from .counts import Counts
 from .dice import FACES, Dice
 from .dice import SIZES as N_DICE
-from .linked_coins import SIZES as N_LINKED
-from .linked_coins import LinkedCoins
 from .outcome_grid import Asking, BrokenOff, Context, Distractors, Form
 from .preference import Preference
 
 SCENARIOS: dict[str, type[BrokenOff]] = {
     scenario.name: scenario for scenario in (Dice, Coins, Choice, Preference)
 }
-# These go beyond the paper's: laws without an end, several observations, correlation, asides.
-FURTHER: dict[str, type[BrokenOff]] = {
-    scenario.name: scenario for scenario in (Counts, LinkedCoins)
-}
-_BY_NUMBER = {each.scenario: each for each in (*SCENARIOS.values(), *FURTHER.values())}
+
+
+def further() -> dict[str, type[BrokenOff]]:
+    """Return the scenarios beyond the paper's, of whatever package is installed, by name."""
+    from knownminds.environments import ENVIRONMENTS
+
+    kinds = ((name, kind) for name, kind in ENVIRONMENTS.items() if name not in SCENARIOS)
+    return {name: kind for name, kind in kinds if issubclass(kind, BrokenOff)}
 
 
 @lru_cache(maxsize=4096)
@@ -37,10 +37,14 @@ def context_of(cell: int) -> Context:
         If no context has this number.
     """
     digits = str(cell)
-    scenario = _BY_NUMBER.get(int(digits[0])) if digits.isdigit() else None
+    number = int(digits[0]) if digits.isdigit() else 0
+    # The paper's come first, and need no other package.
+    scenario = next((each for each in SCENARIOS.values() if each.scenario == number), None)
+    if scenario is None:
+        scenario = next((each for each in further().values() if each.scenario == number), None)
     if scenario is None or len(digits) != 1 + sum(scenario.digits):
         raise ValueError(
-            f"Cells are numbers of contexts of {', '.join((*SCENARIOS, *FURTHER))}; got {cell}. "
+            f"Cells are numbers of contexts of {', '.join((*SCENARIOS, *further()))}; got {cell}. "
             "Leave the column out, so that it is made from the others."
         )
     return scenario.context_at(scenario.values_of(cell))
@@ -76,7 +80,7 @@ def further_grid(
     distractors: Distractors = "published",
     asking: Asking = "whole",
 ) -> tuple[BrokenOff, ...]:
-    """Return the experiments beyond the paper's grid, `counts` and `linked_coins` of all sizes.
+    """Return the experiments beyond the paper's grid, each scenario in all its sizes.
 
     Parameters
     ----------
@@ -84,4 +88,4 @@ def further_grid(
         Settings of `BrokenOff`.
     """
     how: dict[str, Any] = {"form": form, "distractors": distractors, "asking": asking}
-    return (Counts(**how), *(LinkedCoins(coins, **how) for coins in N_LINKED))
+    return tuple(each for scenario in further().values() for each in scenario.grid(**how))

@@ -9,8 +9,14 @@ from typing import Any
 import numpy as np
 
 from knownminds.agents.parameters import Array
-from knownminds.environments import session_stream
-from knownminds.environments.chance import choice, coins, counts, dice, linked_coins, preference
+from knownminds.environments import (
+    ENVIRONMENTS,
+    SCENARIOS,
+    BrokenOff,
+    further,
+    session_stream,
+    unknown,
+)
 from knownminds.environments.later import pandas as pd
 from knownminds.inference.measure import t_tests
 
@@ -18,23 +24,6 @@ from .distribution_distance import distances_of
 from .revealed_belief import RevealedBeliefs, context_name
 
 DISTANCES = ("chebyshev", "manhattan", "kl_sum")
-KINDS: Mapping[str, tuple[str, ...]] = {
-    "dice": dice.KINDS,
-    "coins": coins.KINDS,
-    "choice": choice.KINDS,
-    "preference": preference.KINDS,
-    "counts": counts.KINDS,
-    "linked_coins": linked_coins.KINDS,
-}
-# A context shares these columns with its baseline; everything else is absent in the baseline.
-SHARED: Mapping[str, tuple[str, ...]] = {
-    "dice": ("dice", "faces"),
-    "coins": ("coins", "face", "weight"),
-    "choice": ("options",),
-    "preference": ("pair", "first", "weight"),
-    "counts": ("law", "mean"),
-    "linked_coins": ("coins", "face", "weight", "correlation"),
-}
 ABSENT = -1
 REPLICATES = 400  # samples from the truth
 
@@ -57,16 +46,24 @@ def values_of_context(context: str) -> dict[str, int]:
         ) from None
 
 
+def scenario_of(name: str) -> type[BrokenOff]:
+    """Return the experiment of a scenario; ValueError if there is none of this name."""
+    kind = ENVIRONMENTS.get(name)
+    if kind is None or not issubclass(kind, BrokenOff):
+        raise ValueError(unknown("scenario", name, (*SCENARIOS, *further())))
+    return kind
+
+
 def kind_of(scenario: str, context: str) -> str:
     """Return the kind of a context: single, independent, dependent, observation, ..."""
-    return KINDS[scenario][values_of_context(context)["kind"]]
+    return scenario_of(scenario).kind_names[values_of_context(context)["kind"]]
 
 
 def baseline_of(scenario: str, context: str) -> str:
     """Return the name of the context without an earlier draw and without known facts."""
     values = values_of_context(context)
     plain = {name: ABSENT for name in values} | {"kind": 0}
-    plain |= {name: values[name] for name in SHARED[scenario]}
+    plain |= {name: values[name] for name in scenario_of(scenario).shared}
     return context_name(plain, list(plain.values()))
 
 

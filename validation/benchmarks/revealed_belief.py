@@ -11,9 +11,8 @@ import scipy
 from matplotlib.figure import Figure
 
 from knownminds.environments import ENVIRONMENTS, Choice, Coins, Dice
-from knownminds.environments.chance import counts, linked_coins
 from knownminds.environments.chance.outcome_grid import LETTERS, NONE, BrokenOff
-from knownminds.environments.chance.scenarios import FURTHER, SCENARIOS
+from knownminds.environments.chance.scenarios import SCENARIOS, further
 from knownminds.inference.chance.belief_biases import belief_biases
 from knownminds.inference.chance.belief_contexts import (
     DISTANCES,
@@ -21,6 +20,7 @@ from knownminds.inference.chance.belief_contexts import (
     context_table,
     increases,
     kind_of,
+    scenario_of,
     values_of_context,
 )
 from knownminds.inference.chance.belief_sampler_fit import SAMPLER, fit_belief_sampler
@@ -201,7 +201,7 @@ def _every_measure(
         rows["naive"] = [float(manhattan(b.truth, q)) for b, q in zip(read, each, strict=True)]
     rows["likeliest"] = np.nan
     for k, belief in enumerate(read):
-        if belief.scenario in FURTHER and not belief.flag:
+        if belief.scenario not in SCENARIOS and not belief.flag:
             peak = int(np.argmax(belief.truth))
             rows.loc[k, "likeliest"] = float(belief.normalised[peak] - belief.truth[peak])
     return rows
@@ -212,7 +212,7 @@ def _named(rows: pd.DataFrame) -> pd.DataFrame:
     if not len(rows):
         return rows
     names = rows[list(EVERY)].drop_duplicates()
-    order = [*SCENARIOS, *FURTHER]
+    order = [*SCENARIOS, *further()]
 
     def order_of(pair: tuple[str, str]) -> tuple[int, ...]:
         values = values_of_context(pair[1])
@@ -247,10 +247,8 @@ def size_of(scenario: str, context: str) -> str:
         return f"{values['coins']} coins, {values['weight']} to 1"
     if scenario == "choice":
         return f"{values['options']} options"
-    if scenario == "counts":
-        return str(counts.LAWS[values["law"]])
-    if scenario == "linked_coins":
-        return f"r = {values['correlation'] / linked_coins.PERCENT:g}"
+    if scenario != "preference":
+        return scenario_of(scenario).size_of(values)
     return f"{('heads and tails', 'left and right')[values['pair']]}, {values['weight']} to 1"
 
 

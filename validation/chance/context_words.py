@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from knownminds.environments.chance import choice, coins, counts, dice, linked_coins, preference
-from knownminds.inference.chance.belief_contexts import values_of_context
+from knownminds.environments.chance import choice, coins, dice, preference
+from knownminds.inference.chance.belief_contexts import scenario_of, values_of_context
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six")
 _KNOWN = {
@@ -20,7 +20,8 @@ _KNOWN = {
 
 def in_words(scenario: str, context: str) -> str:
     """Return what a context is about: "two dice of 6 faces, thrown again after 4"."""
-    return _WORDS[scenario](values_of_context(context))
+    words = _WORDS.get(scenario) or scenario_of(scenario).in_words
+    return words(values_of_context(context))
 
 
 def observation_words(values: Mapping[str, int]) -> str:
@@ -70,36 +71,9 @@ def _preference(values: Mapping[str, int]) -> str:
     return f"{what}, drawn again; {before} the first time" if before else f"{what}, drawn once"
 
 
-def _counts(values: Mapping[str, int]) -> str:
-    mean = f"{values['mean'] / counts.TENTHS:g}"
-    if values["kind"] == counts.LEARNED:
-        mean += f" or {values['other'] / counts.TENTHS:g}"
-    what = f"a {counts.LAWS[values['law']].replace('poisson', 'Poisson')} count of mean {mean}"
-    earlier = ", ".join(str(values[name]) for name in counts.EARLIER if values[name] >= 0)
-    if earlier:
-        what += f", after {earlier}"
-    return what + _idle(values["fact"])
-
-
-def _linked(values: Mapping[str, int]) -> str:
-    face, weight = coins.FACES[values["face"]], values["weight"]
-    what = f"{face} among {_NUMBERS[values['coins']]} coins"
-    what += "" if weight == 1 else f", {weight} times as often as not"
-    what += f", correlation {values['correlation'] / linked_coins.PERCENT:g}"
-    if values["seen"] >= 0:
-        what += f"; the first shows {coins.FACES[(values['face'] + 1 - values['seen']) % 2]}"
-    return what + _idle(values["fact"])
-
-
-def _idle(fact: int) -> str:
-    return f"; something else bears the number {fact}" if fact >= 0 else ""
-
-
 _WORDS: Mapping[str, Callable[[Mapping[str, int]], str]] = {
     "dice": _dice,
     "coins": _coins,
     "choice": _choice,
     "preference": _preference,
-    "counts": _counts,
-    "linked_coins": _linked,
 }

@@ -180,21 +180,21 @@ class RevealQuestion(Question["Revealed"]):
         """Return the experiments of the complete grid that belong to the scenarios."""
         from knownminds.environments import unknown
         from knownminds.environments.chance.scenarios import (
-            FURTHER,
             SCENARIOS,
             complete_grid,
+            further,
             further_grid,
         )
 
         for name in self.scenarios:
-            if name not in (*SCENARIOS, *FURTHER):
-                raise ValueError(unknown("scenario", name, (*SCENARIOS, *FURTHER)))
+            if name not in (*SCENARIOS, *further()):
+                raise ValueError(unknown("scenario", name, (*SCENARIOS, *further())))
         for name in self.only:
             if name not in GRID:
                 raise ValueError(unknown("size", name, GRID))
         asking = self.asking if form == "stated" else "whole"
         grid = complete_grid(form, self.distractors, self.even_faces, asking)
-        if any(name in FURTHER for name in self.scenarios):
+        if any(name not in SCENARIOS for name in self.scenarios):
             grid += further_grid(form, self.distractors, asking)
         chosen = tuple(
             environment

@@ -10,16 +10,10 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
+from knownminds.environments.chance.chance import Chance, geometric_up_to, mixed, poisson_up_to
+from knownminds.environments.chance.outcome_grid import NONE, BrokenOff, Context, Values
 from knownminds.environments.fields import Numbers, SomeOf, Whole, setting
 from knownminds.environments.later import pandas as pd
-
-from .chance import Chance, geometric_up_to, mixed, poisson_up_to
-from .outcome_grid import (
-    NONE,
-    BrokenOff,
-    Context,
-    Values,
-)
 
 Law = Literal["poisson", "geometric"]
 Kind = Literal["single", "independent", "learned", "aside"]
@@ -66,6 +60,8 @@ class Counts(BrokenOff):
     name = "counts"
     summary = "what a counter shows, by Poisson and geometric laws, 30 contexts, no rewards"
     source = "the scenarios are ours, after Mondal and others 2024"
+    kind_names = KINDS
+    shared = ("law", "mean")
     usual_model = "evidence_weigher"
     factors: ClassVar = {
         "law": (0, 1, "0 Poisson, 1 geometric"),
@@ -101,6 +97,21 @@ class Counts(BrokenOff):
     )
     n_earlier: int = setting(3, Whole(2, N_EARLIER), "How many earlier counts are shown.")
     kinds: tuple[Kind, ...] = setting(KINDS, SomeOf(KINDS), "Which part of the grid is used.")
+
+    @classmethod
+    def in_words(cls, values: Mapping[str, int]) -> str:
+        mean = f"{values['mean'] / TENTHS:g}"
+        if values["kind"] == LEARNED:
+            mean += f" or {values['other'] / TENTHS:g}"
+        what = f"a {LAWS[values['law']].replace('poisson', 'Poisson')} count of mean {mean}"
+        earlier = ", ".join(str(values[name]) for name in EARLIER if values[name] >= 0)
+        if earlier:
+            what += f", after {earlier}"
+        return what + idle_words(values["fact"])
+
+    @classmethod
+    def size_of(cls, values: Mapping[str, int]) -> str:
+        return str(LAWS[values["law"]])
 
     @classmethod
     def _asked(cls, frame: pd.DataFrame) -> dict[str, set[int]]:
@@ -203,3 +214,8 @@ def _even_count(law: str, low: float, high: float) -> float:
         return (high - low) / log(high / low)
     tries = log((1 + high) / (1 + low))
     return tries / (log(high / low) - tries)
+
+
+def idle_words(fact: int) -> str:
+    """Return that a fact names this number; "" if none does."""
+    return f"; something else bears the number {fact}" if fact >= 0 else ""

@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from knownminds.environments import Counts
 from knownminds.environments.chance.chance import mixed, poisson_up_to, uniform
+from knownminds_more.counts.counts import Counts
 
 
 def law_of(name, mean):

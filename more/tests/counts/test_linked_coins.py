@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from knownminds.environments import LinkedCoins
 from knownminds.environments.chance.chance import chained
+from knownminds_more.counts.linked_coins import LinkedCoins
 
 
 def odds(text, face):

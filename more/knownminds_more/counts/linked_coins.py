@@ -5,25 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import product
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 
+from knownminds.environments.chance.chance import chained, share_of
+from knownminds.environments.chance.coins import FACES, Face
+from knownminds.environments.chance.outcome_grid import NONE, BrokenOff, Context, Values, weights_to
 from knownminds.environments.fields import Numbers, OneOf, SomeOf, setting
 
-from .chance import chained, share_of
-from .coins import FACES, Face
-from .outcome_grid import (
-    NONE,
-    BrokenOff,
-    Context,
-    Values,
-    weights_to,
-)
+from .counts import idle_words
 
 Kind = Literal["single", "seen", "aside"]
 KINDS: tuple[str, ...] = get_args(Kind)
 SIZES = (2, 3, 4)
+NUMBERS = ("no", "one", "two", "three", "four")
 HEAVIEST = 98  # the number of a context has room for no larger weight
 PERCENT = 100
 
@@ -49,6 +45,8 @@ class LinkedCoins(BrokenOff):
     name = "linked_coins"
     summary = "how many of 2 to 4 coins with correlated tosses show a face, 40 contexts, no rewards"
     source = "the scenario is ours, after Mondal and others 2024"
+    kind_names = KINDS
+    shared = ("coins", "face", "weight", "correlation")
     usual_model = "correlation_weigher"
     factors: ClassVar = {
         "coins": (2, 4, "how many coins"),
@@ -83,6 +81,24 @@ class LinkedCoins(BrokenOff):
         "Correlations of each coin with the one before it.",
     )
     kinds: tuple[Kind, ...] = setting(KINDS, SomeOf(KINDS), "Which part of the grid is used.")
+
+    @classmethod
+    def grid(cls, **how: Any) -> tuple[Self, ...]:
+        return tuple(cls(coins, **how) for coins in SIZES)
+
+    @classmethod
+    def in_words(cls, values: Mapping[str, int]) -> str:
+        face, weight = FACES[values["face"]], values["weight"]
+        what = f"{face} among {NUMBERS[values['coins']]} coins"
+        what += "" if weight == 1 else f", {weight} times as often as not"
+        what += f", correlation {values['correlation'] / PERCENT:g}"
+        if values["seen"] >= 0:
+            what += f"; the first shows {FACES[(values['face'] + 1 - values['seen']) % 2]}"
+        return what + idle_words(values["fact"])
+
+    @classmethod
+    def size_of(cls, values: Mapping[str, int]) -> str:
+        return f"r = {values['correlation'] / PERCENT:g}"
 
     @classmethod
     def _settings_of(cls, values: Mapping[str, set[int]]) -> dict[str, Any]:

@@ -9,8 +9,9 @@ import numpy as np
 from knownminds.agents.compiler.definition import positive, real, unit
 from knownminds.agents.model import Model
 from knownminds.agents.variants import holding
-from knownminds.environments.chance.counts import MOST, PERCENT, TENTHS
 from knownminds.environments.environment import Environment
+
+from .counts import MOST, PERCENT, TENTHS
 
 __all__ = ["EvidenceWeigher", "CorrelationWeigher", "CorrelationNeglecter"]
 
