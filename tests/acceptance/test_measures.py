@@ -327,7 +327,7 @@ def rows_for(name):
     return trials if name.startswith(WHOLE) else marked(trials, 0.1)
 
 
-@pytest.mark.parametrize("name", sorted(OF_SUBJECT))
+@pytest.mark.parametrize("name", installed(sorted(OF_SUBJECT)))
 def test_the_value_of_a_subject_is_that_of_another_computation(name):
     trials = rows_for(name)
     expected = [OF_SUBJECT[name](own) for _, own in trials.frame.groupby("subject", sort=False)]
@@ -338,14 +338,16 @@ def test_the_value_of_a_subject_is_that_of_another_computation(name):
     assert estimate == pytest.approx(np.array(expected, dtype=float), nan_ok=True, **close)
 
 
-@pytest.mark.parametrize("name", sorted(OF_SAMPLE))
+@pytest.mark.parametrize("name", installed(sorted(OF_SAMPLE)))
 def test_the_value_of_a_sample_is_that_of_another_computation(name):
     trials = rows_for(name)
     expected = OF_SAMPLE[name](trials.frame)
     assert MEASURES[name].estimate(trials).value == pytest.approx(expected, rel=1e-6)
 
 
-@pytest.mark.parametrize("name", sorted({*OF_SUBJECT} - {"risk", "optimism_bias", "learning_rate"}))
+@pytest.mark.parametrize(
+    "name", installed(sorted({*OF_SUBJECT} - {"risk", "optimism_bias", "learning_rate"}))
+)
 def test_the_interval_of_several_subjects_solves_its_equation(name):
     """An interval that is a tenth too narrow does not."""
     measure, trials = MEASURES[name], data_of(name, 6, 1)
