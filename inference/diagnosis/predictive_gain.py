@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
@@ -233,7 +233,7 @@ def _losses(
     """Learn from x[n, F] in the other folds; return each row's log-loss under each of D designs."""
     loss = np.empty((len(action), len(designs)))
     n = len(ACTIONS)
-    with _one_thread():
+    with threadpool_limits(1):  # data are small
         for f in range(int(fold.max()) + 1):
             learn, tell = fold != f, np.flatnonzero(fold == f)
             seen = np.unique(action[learn])
@@ -251,13 +251,3 @@ def _losses(
             mixed = (1 - FLOOR) * predicted + FLOOR / n
             loss[tell] = -np.log(mixed[:, np.arange(len(tell)), action[tell]]).T
     return loss
-
-
-def _one_thread() -> AbstractContextManager[Any]:
-    """Return a context in which scikit-learn computes in one thread: data are small."""
-    try:
-        from threadpoolctl import threadpool_limits
-    except ModuleNotFoundError:  # then scikit-learn is missing, too
-        return nullcontext()
-    limits: AbstractContextManager[Any] = threadpool_limits(1)
-    return limits

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from knownminds.agents.parameters import Array, Parameters
 from knownminds.environments.record.result import Result
@@ -359,10 +360,11 @@ class _Weighted:
             value, slope = self.objective(start + reach * step)
             return value, reach * slope
 
-        found = scipy.optimize.minimize(
-            shifted, np.zeros(len(start)), jac=True, method="L-BFGS-B",
-            bounds=[(-FARTHEST, FARTHEST)] * len(start), options={"ftol": 1e-13, "gtol": 1e-7},
-        )  # fmt: skip
+        with threadpool_limits(1):  # threads of BLAS would wait for each other over tiny matrices
+            found = scipy.optimize.minimize(
+                shifted, np.zeros(len(start)), jac=True, method="L-BFGS-B",
+                bounds=[(-FARTHEST, FARTHEST)] * len(start), options={"ftol": 1e-13, "gtol": 1e-7},
+            )  # fmt: skip
         return start + reach * found.x, bool((np.abs(found.x) < FARTHEST * (1 - 1e-6)).all())
 
     def information(self, values: Array, units: Array) -> Array:

@@ -1,6 +1,7 @@
 """Controls of players: what they change, who passes and who fails them, and how they are run."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -88,6 +89,16 @@ def test_known_players_fail_the_controls_of_their_faults_alone(choose):
     assert verdicts == expected
 
 
+@pytest.mark.parametrize("control", CONTROLS)
+def test_a_control_is_judged_as_its_test_says(control):
+    test = ControlTest(control)
+    side, limit = re.search(r"lies (above|below) ([.\d]+)", str(test)).groups()
+    for where, step in (("above", 0.05), ("below", -0.05)):
+        values = float(limit) + step + np.tile([-0.01, 0.01], 4)
+        assert test.judge(values)[1].word == ("passed" if where == side else "failed")
+    assert test.judge(values[:5])[1].word == "not judged"
+
+
 def test_error_rates_are_stored_of_three_experiments():
     stored = pd.read_csv(Path(__file__).parents[2] / "docs" / "data" / "controls.csv")
     assert stored["experiment"].nunique() == 3
@@ -142,6 +153,9 @@ def test_controls_go_on_where_they_stopped_and_share_a_cap(tmp_path, knownminds)
     assert {call.body["seed"] for call in first} == {0, 1}
     # A repetition with the seeds of the run would have the same answers.
     assert {call.body.get("seed") for call in last} == {None}
+    for result in (controls_of_runs([tmp_path / "run"]), score(tmp_path / "run")):
+        tests = [text for text in result.options["analysis"] if text.startswith("control ")]
+        assert tests == [str(ControlTest(name)) for name in ("reversed", "relabelled")]
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,25 @@ def test_settings_that_no_column_tells_are_listed_and_those_that_rows_contradict
     assert "please say  sessions have 60 trials, not 96: --set n_visits=15" in said
     code, said, err = knownminds("import", file, "--set", "n_visits=15")
     assert (code, "n_visits" in said, "please say" in said) == (0, False, False)
+    # A size that the mapping tells, even the shipped one, is not assumed.
+    names = {"subject": "subjID", "trial": "trial", "action": "choice", "reward": "outcome"}
+    lines = [f"{ours} = '{theirs}'" for ours, theirs in (names | {"context": "casino"}).items()]
+    told = "\n".join(["[settings]", "n_visits = 24", "[columns]", *lines])
+    cells = ["subjID\ttrial\tcasino\tchoice\toutcome"]
+    cells += [f"1\t{t}\t{t % 4}\t{t % 2}\t1" for t in range(1, 61)]
+    mapped = (write(tmp_path, "\n".join(cells), "e.txt"), "--map", write(tmp_path, told, "m.toml"))
+    code, said, err = knownminds("import", *mapped, "--environment", "instrumental_learning")
+    assert (code, "assumed" in said, "n_visits=24" in said) == (0, True, False), err
+    # Nothing is asked for if sessions differ, or if no size makes them.
+    for kept in (rows[:-1], [row for row in rows if "\t60\t" not in row]):
+        short = write(tmp_path, "\n".join(["subjID\ttrial\tchoice\toutcome", *kept]), "c.txt")
+        code, said, err = knownminds("import", short)
+        assert (code, "assumed" in said, "please say" in said) == (0, True, False)
+    # A list of all questions leaves nothing to be assumed.
+    head = "subjID\tdelay_later\tamount_later\tdelay_sooner\tamount_sooner\tchoice"
+    asked = write(tmp_path, f"{head}\n1\t1\t15\t0\t10\t1\n1\t6\t20\t0\t10\t0\n", "d.txt")
+    code, said, err = knownminds("import", asked)
+    assert (code, "assumed" in said) == (0, False), err
     code, said, err = knownminds("import", file, "--set", "n_plays=60")
     assert code == 2
     assert "n_visits" in err

@@ -15,6 +15,7 @@ from knownminds.environments import InstrumentalLearning, Session, session_strea
 from knownminds.inference import MEASURES, maximum_a_posteriori
 from knownminds.validation.data.fit import Task, fit
 from knownminds.validation.data.questions import AskFit
+from knownminds.validation.engine.population import draw_subjects
 from knownminds.validation.engine.study import Batch, Study
 from knownminds.validation.power.operating_characteristics import conditions_lived
 from knownminds.validation.power.pilot import read_pilot
@@ -208,6 +209,15 @@ def test_a_pilot_with_a_formula_is_one_of_two_groups(tmp_path):
     ]
     gaps = fits[1].estimate[:, 0] - fits[0].estimate[:, 0]
     assert gaps.mean() > 3.5 * gaps.std() / 240**0.5
+    # All 100 draws; 1,024 points of a group are good for .001.
+    assert abs(sought.size - np.mean(apart)) < 0.005
+    # A difference that is stated is from the first group, not from the pilot's second one.
+    stated = sought_in(as_played(replace(question, effect={"alpha": 0.05}, comparison="between")))
+    (cell,) = stated.cells([4], [1], [None])
+    both = (cell, replace(cell, law=cell.law | {"condition": "second"}))
+    study = Study("power", both, 60, 3, "replicate", {})
+    lived = [draw_subjects(study, Batch(number, 0, 60)) for number in range(2)]
+    assert np.array_equal(lived[0].group_mean, lived[1].group_mean)
 
 
 @pytest.mark.parametrize(

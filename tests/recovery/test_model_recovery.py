@@ -4,18 +4,21 @@ import dataclasses
 from math import sqrt
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from knownminds.agents import AGENTS, Perseverator
 from knownminds.environments import session_stream
 from knownminds.validation.recovery import model_recovery
 from knownminds.validation.recovery.model_recovery import (
+    CRITERIA,
     ModelChoice,
     Winners,
     confuse,
     confusion_shares,
     inversion_shares,
     judge_model,
+    winners,
 )
 
 PLACE = "instrumental_learning"
@@ -110,6 +113,13 @@ def test_the_best_is_best_by_more_than_rounding():
     totals = np.array([[1.0, 2.0], [2.0, 2.0 + 1e-6], [3.0, 2.0], [np.nan, 1.0]])
     assert ModelChoice("bic").best(totals).tolist() == [0, -1, 1, -1]
     assert ModelChoice("cv").best(totals).tolist() == [1, -1, 0, -1]
+    for choice in map(ModelChoice, CRITERIA):  # what is said is what is done
+        word = ("smallest", "largest")[choice.best(np.array([[1.0, 2.0]]))[0]]
+        assert f"the model with the {word} sum" in str(choice)
+        table = pd.DataFrame({"replicate": [0, 1]})
+        table[[f"{choice.criterion}_a", f"{choice.criterion}_b"]] = [[1.0, 2.0], [1.0, 2.0]]
+        counts = winners([table, table], choice.criterion, ["a", "b"]).counts.tolist()
+        assert counts == [[0, 2] if word == "largest" else [2, 0]] * 2
     impossible = np.array([[-np.inf, -9.0], [-np.inf, -np.inf]])
     assert ModelChoice("cv").best(impossible).tolist() == [1, -1]
 

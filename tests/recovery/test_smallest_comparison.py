@@ -8,7 +8,8 @@ from scipy.stats import norm
 from knownminds.inference.posteriors.model_weights import protected_exceedance
 from knownminds.validation.engine.scores import share
 from knownminds.validation.power.bisection import Bisection, Curve
-from knownminds.validation.recovery.model_recovery import confuse
+from knownminds.validation.recovery import smallest_comparison
+from knownminds.validation.recovery.model_recovery import ModelChoice, confuse
 from knownminds.validation.recovery.smallest_comparison import N_GROUPS, POINTS, _group
 from knownminds.validation.report import read_result
 
@@ -104,6 +105,15 @@ def test_limits_of_exceedance_probabilities_keep_their_error(searched):
     evidence = rng.normal(size=(20, 2))
     fine, coarse = (protected_exceedance(evidence, n).exceedance for n in (20_001, POINTS))
     assert coarse == pytest.approx(fine, abs=1e-3)
+
+
+def test_a_search_says_how_it_chooses_and_limits_take_the_better_model(monkeypatch):
+    monkeypatch.setattr(smallest_comparison, "N_GROUPS", 40)
+    found = confuse("instrumental_learning", MODELS[::2], trials=24, find="sessions", most=1,
+                    truth={"beta": 8.0}, target=0.6, replicates=20, seed=3, workers=1)  # fmt: skip
+    assert str(ModelChoice("bic")) in found.methods
+    # .42 (.03) with 400 groups; of evidence for the other model .00.
+    assert float(found["Exceedance probabilities of groups"]["power"][40]) > 0.15
 
 
 @pytest.mark.parametrize(

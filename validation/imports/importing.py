@@ -298,10 +298,15 @@ def assumed(
     """Return what an import takes for granted, and what it asks for; kinds and sentences.
 
     Predictive checks, controls, measures and studies from a pilot play the experiment with these
-    settings. The size is asked for where all sessions are shorter than it makes them.
+    settings. The size is asked for where all sessions are shorter than it makes them. What columns
+    record is told, and a list of all questions tells everything.
     """
     shipped, given = type(environment)().settings, environment.settings
+    if given.get("design") == "pairs":
+        return []
+    recorded: Mapping[str, str] = getattr(environment, "recorded", {})
     words = SHARED_DESIGN | {"templates"}
+    words |= {name for name, column in recorded.items() if column in trials.frame}
     taken = {
         name: value
         for name, value in given.items()
