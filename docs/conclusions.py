@@ -5,9 +5,10 @@
     python docs/conclusions.py --check        # exit code 1 if a row fails that is not declared
 
 Each task has one conclusion at one size: a measure of one agent with so many sessions or of so many
-participants, a stopping rule, a verdict of `calibrate`. Its rows are players without the effect and
-with it. They go to a CSV with date, version and command, from which `score` says beside a p-value
-how often its test errs. Rows that are there are kept; `--again` computes them anew.
+participants, a stopping rule, a verdict of `calibrate`, the tests of a paper's page. Its rows are
+players without the effect and with it. They go to a CSV with date, version and command, from which
+`score` and the pages say how often a test errs and what it finds. Rows that are there are kept;
+`--again` computes them anew.
 """
 
 from __future__ import annotations
@@ -25,10 +26,18 @@ import pandas as pd
 from joblib import Parallel, delayed
 
 import knownminds
+from knownminds.agents import AGENTS, simulate
 from knownminds.environments import make
 from knownminds.inference import MEASURES, Analysis, StoppingRule
+from knownminds.inference.diagnosis.belief_decisions import BeliefDecisions
 from knownminds.validation.calibration.rank_uniformity import judge
 from knownminds.validation.data.audited import STORED
+from knownminds.validation.diagnosis.coherence_tests import (
+    GAIN,
+    INDEPENDENCE,
+    coherence_tests,
+    findings,
+)
 from knownminds.validation.engine.arguments import set_to
 from knownminds.validation.engine.result import flat
 from knownminds.validation.engine.scores import mean, share
@@ -40,6 +49,13 @@ PARTICIPANTS = (10, 30, 100)  # with a session each
 LOOKS = (30, 60)  # the last look of a stopping rule
 REPLICATES = 400
 MOST_ALARMS, LEAST_COVERAGE, ERRORS = 0.07, 0.90, 3.0  # what fails, beyond so many errors
+CONTEXTS = {20: 2, 40: 2, 60: 2, 200: 5}  # of `diagnosis`, with the rounds of questions
+# Deciders who peek at the state by so much, and who report and decide with more noise.
+DELTAS, NOISY = (0.0, 0.2, 0.4, 0.8), {"s_between": 0.6, "s_report": 0.15}
+PEEKER = {
+    "u_yes_1": 4.0, "u_yes_0": -4.0, "u_defer_1": 1.0, "u_defer_0": 0.5, "c": 0.0, "d": 1.0,
+    "s_between": 0.2, "s_report": 0.05,
+}  # fmt: skip
 WIDTHS = (1.0, 0.85, 0.7)  # of a posterior, relative to the right one
 RANKS = 99
 KEY = ["conclusion", "unit", "units"]
@@ -56,6 +72,7 @@ def tasks(names: Sequence[str]) -> Iterator[Task]:
           for n in sizes for name in MEASURES),
         *((f"stopping rule: {kind}", "subject", n) for n in LOOKS for kind in RULES),
         *(("calibrate", "replicate", n) for n in (100, 200)),
+        *(("diagnosis", "context", n) for n in CONTEXTS),
     ]  # fmt: skip
     return (task for task in every if not names or task[0] in names)
 
@@ -64,7 +81,8 @@ def computed(task: Task, replicates: int, seed: int) -> pd.DataFrame:
     """Return the rows of a task; one row with the reason if there are none."""
     began = perf_counter()
     conclusion, unit, units = task
-    work = _of_ranks if unit == "replicate" else _of_rule if ":" in conclusion else _of_measure
+    of_unit = {"replicate": _of_ranks, "context": _of_coherence}
+    work = of_unit.get(unit, _of_rule if ":" in conclusion else _of_measure)
     try:
         rows = work(conclusion, unit, units, replicates, seed)
     except FAILURES as error:
@@ -164,10 +182,44 @@ def _of_ranks(_: str, unit: str, units: int, replicates: int, seed: int) -> pd.D
     return pd.DataFrame(rows)
 
 
+def _of_coherence(_: str, unit: str, units: int, replicates: int, seed: int) -> pd.DataFrame:
+    """Test deciders for coherence whose decisions know of the state what they do not say.
+
+    Beyond peeking nothing is wrong with them, so that the other tests err where they reject.
+    """
+    place = make("diagnosis", network="heart", n_contexts=units, repeats=CONTEXTS[units])
+    model = AGENTS["outcome_peeker"]
+    rows = []
+    for delta, more in (*((delta, {}) for delta in DELTAS), (0.0, NOISY)):
+        theta = {**PEEKER, **more, "delta": delta}
+        each = [[theta[name] for name in model.parameters.names]] * replicates
+        trials = simulate(model, each, place, seed=seed).frame
+        read = BeliefDecisions.read(trials.assign(participant=trials["subject"]), by="participant")
+        found = pd.concat(
+            [
+                findings(coherence_tests(one, "gradient_boosting", 200, 200, seed).assign(who=who),
+                         ["who"])
+                for who, one in read.with_evidence(place).each()
+            ]
+        )  # fmt: skip
+        for test, some in found.groupby("test", sort=False):
+            peeks = delta > 0 and test in (INDEPENDENCE, GAIN)
+            rows.append(
+                {
+                    "players": "with" if peeks else "without", "effect": delta, "kind": test,
+                    "noise": "more" if more else "", "trials": CONTEXTS[units],
+                    "rejected": share(int(some["rejects"].sum()), len(some)),
+                    "failed": replicates - len(some),
+                }
+            )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
 def failing(table: pd.DataFrame) -> pd.DataFrame:
     """Return the rows that err more often than a page may say without a declaration."""
-    alarms = table["rejected"] - ERRORS * table["rejected_error"] > MOST_ALARMS
-    short = table["coverage"] + ERRORS * table["coverage_error"] < LEAST_COVERAGE
+    whole = table.reindex(columns=[*table, *({"coverage", "coverage_error"} - {*table})])
+    alarms = whole["rejected"] - ERRORS * whole["rejected_error"] > MOST_ALARMS
+    short = whole["coverage"] + ERRORS * whole["coverage_error"] < LEAST_COVERAGE
     wrong = (table["players"].eq("without") & alarms) | short
     return table[wrong & ~table["conclusion"].isin(list(DECLARED))]
 
@@ -208,7 +260,8 @@ def main() -> int:
         table.to_csv(given.out, index=False, float_format="%.4g", lineterminator="\n")
         print(*task, f"{rows['seconds'].iloc[0]:.0f} s", flush=True)
     wrong = failing(table) if len(table) else table
-    print(wrong[[*KEY, "effect", "rejected", "coverage"]].to_string() if len(wrong) else "as said")
+    told = [*KEY, "players", "effect", "kind", "rejected", "coverage"]
+    print(wrong.reindex(columns=told).to_string() if len(wrong) else "as said")
     return int(len(wrong) > 0)
 
 

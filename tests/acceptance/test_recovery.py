@@ -235,7 +235,7 @@ def test_the_verb_calls_right_posteriors_calibrated(place, model):
 
 
 def test_few_replicates_are_not_judged():
-    result = knownminds.calibrate(PLACE, "perseverator", replicates=19, trials=12, workers=1)
+    result = knownminds.calibrate(PLACE, "perseverator", replicates=11, trials=12, workers=1)
     assert {one.word for one in result.verdicts.values()} == {"not judged"}
 
 

@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -27,7 +28,7 @@ ROWS = [  # players, effect, units, rejected, coverage
 @pytest.fixture(autouse=True)
 def table(monkeypatch):
     columns = ["players", "effect", "units", "rejected", "coverage"]
-    frame = pd.DataFrame(ROWS, columns=columns).assign(conclusion=BIAS, unit="subject")
+    frame = pd.DataFrame(ROWS, columns=columns).assign(conclusion=BIAS, unit="subject", kind="t")
     monkeypatch.setattr(audited, "audits", lambda: frame)
 
 
@@ -46,6 +47,22 @@ def test_a_test_is_described_at_sizes_that_were_run(n, settings, said):
     place = make("instrumental_learning", **settings)
     assert audited.known_of(BIAS, place, "subject", n) == said
     assert audited.known_of(BIAS, place, "session", n) == audited.NOT_AUDITED
+
+
+@pytest.mark.parametrize(
+    ("n", "power", "smallest"),
+    [
+        (10, 0.9, 0.4),
+        (10, 0.55, 0.25),  # halfway between .20 and .90
+        (20, 0.4, 0.1),
+        (10, 0.95, np.nan),  # no audited effect is found so often
+        (41, 0.5, np.nan),
+    ],
+)
+def test_the_smallest_effect_that_is_found_lies_between_audited_ones(n, power, smallest):
+    found = audited.smallest_found(BIAS, "t", "subject", n, power)
+    assert found == pytest.approx(smallest, nan_ok=True)
+    assert np.isnan(audited.smallest_found(BIAS, "another", "subject", n, power))
 
 
 def test_score_says_it_beside_the_p_value():

@@ -9,7 +9,7 @@ def test_a_score_says_that_a_model_was_served_at_two_addresses(tmp_path, knownmi
         with FaultServer(by_hash) as server:
             address = ("--base-url", server.address["openai"])
             assert knownminds(*words, *address, "--out", str(tmp_path / name))[0] == 0
-    code, both, errors = knownminds("score", str(tmp_path), "--full")
+    code, both, errors = knownminds("score", str(tmp_path))
     assert code == 0, errors
     assert "Runs of m were sent to http" in both
     _, alone, _ = knownminds("score", str(tmp_path / "one"), "--full")

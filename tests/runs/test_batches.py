@@ -10,7 +10,7 @@ from knownminds.llm_adapters import Sampling, load
 from knownminds.llm_adapters.runs.batch_rounds import Batching
 from knownminds.llm_adapters.runs.prices import price_of
 from knownminds.llm_adapters.runs.runner import Retries, run_sessions_in
-from knownminds.validation.cli.language_models import _standing
+from knownminds.validation.costs.asked_run import _standing
 
 PLACE = Collider(domains=("economy",), senses=("ppp",))
 N_TRIALS = PLACE.n_trials

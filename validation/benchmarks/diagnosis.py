@@ -25,6 +25,7 @@ from knownminds.inference.diagnosis.calibration import calibration, reliability
 from knownminds.inference.diagnosis.iterated_expectation import iterated_expectation
 from knownminds.inference.diagnosis.monotone_choice import FALLS, monotone_choice
 from knownminds.inference.posteriors.evidence import laplace_evidence
+from knownminds.validation.data.audited import smallest_found
 from knownminds.validation.data.trials_of_runs import CONDITIONS
 from knownminds.validation.diagnosis.coherence_tests import (
     ELICITATION,
@@ -59,6 +60,7 @@ MODELS: tuple[type[Model], ...] = (
 )
 ROUNDS = 200  # of permutations and of bootstraps
 MOST_BOOSTED = 12  # models x data sets, above which a single tree learns instead of a boosted one
+AUDITED = "heart"  # the network in which the tests were put before known deciders
 SET = "data_set"
 WHOSE = (SET, WHO)
 # These columns of trials do not separate participants.
@@ -184,6 +186,31 @@ def verdicts(data: Answers) -> Shown:
         return word + (", published: violation" if row["published"] else "")
 
     return rows, Grid("Tests at .05, and violations by the published ones", "test", WHOSE, cell)
+
+
+@PAPER.part("What tests of this size see", compared=False, optional=True)
+def seen_at_this_size(data: Answers) -> Shown:
+    """The two tests of conditional independence were put before deciders who peek at the state by a
+    known delta, in the network heart (python docs/conclusions.py diagnosis). The table has the
+    smallest delta that each finds in 80% of data sets with so many contexts. A test that does not
+    reject excludes no smaller one. Other networks were not audited.
+    """
+    rows = []
+    for (who, data_set, cell), read in data.once(beliefs).items():
+        place = data.about.environments.get(cell)
+        if not isinstance(place, Diagnosis) or place.network != AUDITED:
+            continue
+        contexts = read.frame.groupby(["subject", "session", "context"]).ngroups
+        for test in (INDEPENDENCE, GAIN):
+            smallest = smallest_found("diagnosis", test, "context", contexts)
+            rows.append({SET: data_set, WHO: who, "contexts": contexts, "test": test,
+                         "smallest": smallest})  # fmt: skip
+
+    def said(row: Mapping[Any, Any]) -> str:
+        return f"{row['smallest']:.2g}" if np.isfinite(row["smallest"]) else "none up to 0.8"
+
+    title = "Smallest delta that is found in 80% of data sets"
+    return pd.DataFrame(rows), Grid(title, "test", [*WHOSE, "contexts"], said)
 
 
 @PAPER.part("Conditional independence: do decisions tell of the state what beliefs do not?")

@@ -41,6 +41,11 @@ STATES = {
     "unknown": "under way when the process died, may have been paid",
     "inflight": "under way, or was when its process died",
 }
+# What a server may do that caps and counts cannot foresee.
+UNFORESEEN = (
+    "answers_beyond_what_was_foreseen", "answers_without_tokens", "impossible_counts",
+    "cut_prompts",
+)  # fmt: skip
 NOTES = (
     "Rates with 95% intervals of Wilson, which take the trials as independent. A trial without a "
     "readable answer has no action and no reward; nothing is filled in. Estimates leave it "
@@ -87,6 +92,9 @@ def say(run: Run) -> Result:
         },
         figures=_figures(frame),
         parts=transcripts(run),
+        warnings=[
+            f"{n:,} {COUNTED[name]}" for name in UNFORESEEN if (n := getattr(run.account, name))
+        ],
         notes=NOTES,
         attempted=run.n_sessions,
         rows=frame,

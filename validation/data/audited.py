@@ -60,6 +60,30 @@ def known_of(name: str, environment: Environment, unit: str, n: int) -> str:
     return "; ".join(said)
 
 
+def smallest_found(conclusion: str, kind: str, unit: str, n: int, power: float = 0.8) -> float:
+    """Return the smallest effect that a test finds with a power, by the standing audit.
+
+    Between audited sizes and effects shares are interpolated. NaN where no audited effect is found
+    so often, or the size is outside those that were run.
+
+    Parameters
+    ----------
+    conclusion, kind
+        A page, and a test on it.
+    unit, n
+        What the test rests on, and how many of it.
+    """
+    table = audits()
+    rows = table[(table["conclusion"] == conclusion) & (table["kind"] == kind)]
+    rows = rows[(rows["unit"] == unit) & (rows["players"] == "with")]
+    if not len(rows) or not rows["units"].min() <= n <= rows["units"].max():
+        return np.nan
+    effects = np.sort(rows["effect"].unique())
+    shares = [_between(rows[rows["effect"] == one], "rejected", n, "min") for one in effects]
+    rising = np.maximum.accumulate([0.0, *shares])  # nothing is found of no effect
+    return float(np.interp(power, rising, [0.0, *effects], right=np.nan))
+
+
 def _as_audited(name: str, environment: Environment) -> bool:
     """Whether an experiment has the settings of the audit, but for those of wording and order."""
     measure = MEASURES[name]

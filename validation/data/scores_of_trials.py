@@ -174,7 +174,7 @@ def scores_of(question: AskScore) -> Result:
     counts = pd.concat(rates, ignore_index=True)
     answers = counts.groupby("outcome", sort=False)["count"].sum()
     copies = [text for one in parts for text in copied_sessions(*one)]
-    notes = [*NOTES, *chosen_rows, *copies, *of_several_servers(question.data)]
+    notes = [*NOTES, *chosen_rows]
     notes += [*controls.notes, *more.notes]
     options = _asked(question, source)
     return Result(
@@ -190,6 +190,7 @@ def scores_of(question: AskScore) -> Result:
         shows=("value", "low", "high", "p_value", "n", "status", "standard_error"),
         counts={"answers": {str(k): int(n) for k, n in answers[answers > 0].items()}},
         figures={**figures, **more.figures},
+        warnings=[*copies, *of_several_servers(question.data)],
         notes=[*notes, *regressions.notes, *_meanings(table)],
         options={**options, "analysis": [*analyses, *controls.options.get("analysis", ())]},
         command=_command(options),

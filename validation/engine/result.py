@@ -99,6 +99,8 @@ class Result:
         By caption.
     parts
         Parts of this part; they stand after its tables and figures.
+    warnings
+        What was found in the data that a reader may not expect; a terminal shows them.
     notes
         Fixed texts: what columns mean, and rules.
     attempted, failed
@@ -126,6 +128,7 @@ class Result:
     counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     figures: Mapping[str, Drawing] = field(default_factory=dict, repr=False)
     parts: Sequence[Part] = ()
+    warnings: Sequence[str] = ()
     notes: Sequence[str] = ()
     attempted: int = 0
     failed: int = 0
@@ -215,6 +218,7 @@ class Result:
                 if self.parts
                 else {}
             ),
+            "warnings": list(self.warnings),
             "notes": list(self.notes),
             "counts": _plain(self.counts),
             "attempted": self.attempted,

@@ -21,6 +21,7 @@ SAID_BESIDE = 4  # of them are for what a command says besides: its report, what
 READ = 100  # columns beyond which sentences are not read with ease
 CELL = 72  # characters of a cell; reports have all
 NAME = 36  # characters of a name on a screen
+WARNED = 3  # warnings on a screen, of two lines each
 LEAST = 5  # rows of the table that answers, whatever else there is to say
 UNSHOWN = 40  # rows of a table from which on it is printed in part
 
@@ -38,6 +39,8 @@ class Said(Protocol):
     def shows(self) -> Sequence[str]: ...  # noqa: D102
     @property
     def counts(self) -> Mapping[str, Mapping[str, int]]: ...  # noqa: D102
+    @property
+    def warnings(self) -> Sequence[str]: ...  # noqa: D102
     @property
     def notes(self) -> Sequence[str]: ...  # noqa: D102
     @property
@@ -62,6 +65,8 @@ def screen(result: Said, where: str) -> str:
     if result.missing:
         lines.append(f"not finished: {result.missing:,} units are missing")
     ending = [text for of, n in result.counts.items() for text in wrap(_said(of, n), width)]
+    for text in result.warnings[:WARNED]:
+        ending += wrap(text, width, max_lines=2, placeholder=" ...")
     verdicts = _judged(result.verdicts, width)
     room = LINES - SAID_BESIDE - len(lines) - len(ending) - 1  # one for the rest
     tables = result.every_table
@@ -74,7 +79,9 @@ def screen(result: Said, where: str) -> str:
         title, table = tables[0]
         body, hidden = _answering(table, result.shows, width, room - sum(map(len, verdicts)))
         lines += ["", title, *body, *([""] if ending else [])]
-    left = [(len(tables) - 1, "table"), (hidden, "column"), (len(result.notes), "note")]
+    warned = len(result.warnings) - WARNED
+    left = [(len(tables) - 1, "table"), (hidden, "column"), (warned, "warning")]
+    left.append((len(result.notes), "note"))
     rest = ", ".join([counted(n, what) for n, what in left if n > 0])
     ending += wrap(f"Not shown: {rest} ({where})", width) if rest else []
     return "\n".join([*lines, *ending])
@@ -90,7 +97,7 @@ def text_of(result: Said) -> str:
         lines += wrap(f"{name}: {verdict}", min(width, READ), subsequent_indent="  ")
     for title, table in result.every_table:
         lines += ["", title, *_printed(table, width)]
-    for note in result.notes:
+    for note in (*result.warnings, *result.notes):
         lines += ["", *wrap(note, min(width, READ))]
     return "\n".join(lines)
 
