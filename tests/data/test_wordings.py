@@ -41,7 +41,7 @@ def test_copies_of_a_session_are_counted_and_tested_by_nothing(tmp_path):
     lived.assign(environment=place.name).to_csv(file, index=False)
     result = score(file)
     said = "11 of 12 sessions of instrumental_learning have the stimuli and answers of another one"
-    assert any(said in note for note in result.notes)
+    assert any(said in text for text in result.warnings)
     found = result["Measures"]
     assert found["value"].notna().all()
     assert found[["low", "high", "p_value"]].isna().all(axis=None)
