@@ -9,6 +9,7 @@ import numpy as np
 import scipy
 
 from knownminds.agents.parameters import Array
+from knownminds.inference.measure import ROUNDING
 
 LEAST_SWAPPED = 6  # shared units: with fewer no test by swaps has a p-value below .05
 MOST_LISTED = 12  # of more units not all swaps are made, but so many as of 12 at random
@@ -79,8 +80,10 @@ def difference(one: Side, other: Side) -> Difference:
     spread = sum(variance**2 / freedom for variance, freedom in parts if variance > 0)
     gap, error = one.value - other.value, float(np.sqrt(total))
     freedom = total**2 / spread if spread > 0 else np.inf if np.isfinite(total) else np.nan
-    half = float(scipy.special.stdtrit(freedom, 0.975)) * error
-    p_value = 2 * float(scipy.special.stdtr(freedom, -abs(gap) / error)) if error > 0 else np.nan
+    # Of two that answered alike nothing differs: no test is made of rounding.
+    differs = error > ROUNDING * max(1.0, abs(one.value), abs(other.value))
+    half = float(scipy.special.stdtrit(freedom, 0.975)) * error if differs else np.nan
+    p_value = 2 * float(scipy.special.stdtr(freedom, -abs(gap) / error)) if differs else np.nan
     sizes = float(np.sqrt((mine**2).sum() * (theirs**2).sum()))
     correlation = float(mine @ theirs) / sizes if sizes > 0 else np.nan
     whole = len(both) == len(a) == len(b) >= LEAST_SWAPPED and np.isfinite(p_value)

@@ -34,7 +34,7 @@ def test_paraphrases_are_runs_whose_trials_say_their_wording(tmp_path, knownmind
     whole = pd.concat(frames.values())
     assert whole["template_hash"].nunique() == 3
     assert whole["prompt_hash"].nunique() == len(whole)
-    split = split_variance(whole, "action", session="subject")
+    split = split_variance(whole, "action")
     assert (split.models, split.templates, split.sessions) == (1, 3, 6)
 
 

@@ -31,10 +31,14 @@ def end_often(folder, number, rounds, begin, failures):
 
 def seen(folder):
     """What a reader finds now: each file is whole, and so is each folder."""
+    tables = folder / "tables"
     try:
+        here = tables.stat().st_ino
         there = json.loads((folder / "result.json").read_text())["title"]
         page = (folder / "report.html").read_text()
-        names = sorted(file.name for file in (folder / "tables").iterdir())
+        names = sorted(file.name for file in tables.iterdir())
+        if tables.stat().st_ino != here:  # what was listed has been replaced, and is gone
+            return 0
     except FileNotFoundError:  # it is being replaced
         return 0
     assert there.startswith("Result")
