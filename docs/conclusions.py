@@ -39,7 +39,7 @@ from knownminds.validation.diagnosis.coherence_tests import (
     findings,
 )
 from knownminds.validation.engine.arguments import set_to
-from knownminds.validation.engine.result import flat
+from knownminds.validation.engine.parts import flat
 from knownminds.validation.engine.scores import mean, share
 from knownminds.validation.power.audit import usual_effects
 from knownminds.validation.power.sequential import stopped

@@ -28,7 +28,8 @@ from knownminds.agents.recommended_design import RecommendedDesign
 from knownminds.environments import Environment, make, unknown
 from knownminds.inference import MEASURES, maximum_a_posteriori
 from knownminds.validation.engine.arguments import resolve_environment
-from knownminds.validation.engine.result import Result, flat
+from knownminds.validation.engine.parts import flat
+from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.scores import Score
 from knownminds.validation.engine.verdicts import CLEAR, WEAK_R
 from knownminds.validation.power.audit import ALIKE, AROUND

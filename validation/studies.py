@@ -10,9 +10,9 @@ STUDY = "study.json"
 # Studies by command: the module whose `say` makes a result of rows.
 STUDIES = {
     "recover": "recovery.parameter_recovery",
-    "confuse": "recovery.model_recovery",
+    "confuse": "recovery.confusion",
     "calibrate": "calibration.calibration",
-    "power": "power.power_study",
+    "power": "power.power",
     "design": "design.best_design",
     "audit": "power.audit",
     "simulate": "data.prior",
@@ -22,7 +22,7 @@ RUN, BENCHMARK = "ledger.sqlite", "benchmark.json"
 FOLDERS = {
     STUDY: ("study", ""),
     "referee.json": ("answer of the referee", "referee.referee:read_referee"),
-    "revealed.json": ("result of reveal", "chance.revealed:read_result"),
+    "revealed.json": ("result of reveal", "chance.reveal:read_result"),
     BENCHMARK: ("benchmark", "benchmarks.page:read_result"),
     RUN: ("run", "costs.run_page:read_page"),
 }

@@ -25,7 +25,7 @@ from knownminds.environments.words.history import (
     two_names,
 )
 from knownminds.environments.words.prompt import Message
-from knownminds.environments.words.slots import Label, Option, Slot, number_in
+from knownminds.environments.words.slots import Label, Option, Options, Slot, number_in
 from knownminds.environments.world import World
 
 NOWHERE = -1  # the state at the first stage
@@ -37,11 +37,11 @@ _SMALLEST = 2.0**-54  # this is below the least uniform number above 0, and its 
 class Gems(Slot):
     """Words for what an alien pays, in gems; a shuttle pays nothing."""
 
-    def write(self, environment: Retelling, labels: Any, turn: Turn) -> object:
+    def write(self, options: Options, labels: Any, turn: Turn) -> object:
         reward = turn.reward
         return "" if reward is None else f"{reward:g} gem{'' if reward == 1 else 's'}"
 
-    def read(self, environment: Retelling, labels: Any, word: str, seen: Observation) -> float:
+    def read(self, options: Options, labels: Any, word: str, seen: Observation) -> float:
         return number_in(word.split(" ")[0])
 
 

@@ -103,14 +103,16 @@ class Retelling(Environment):
         """Return the words of a question, as far as the observation has the values for them."""
         turn = Turn(observation, None, None)
         return {
-            name: slot.write(self, labels, turn)
+            name: slot.write(self.options, labels, turn)
             for name, slot in self._of_questions.items()
             if slot.field in observation
         }
 
     def _outcome_words(self, labels: Any, turn: Turn) -> Words:
         """Return the words for the answer, and for its outcome."""
-        return {name: slot.write(self, labels, turn) for name, slot in self._of_answers.items()}
+        return {
+            name: slot.write(self.options, labels, turn) for name, slot in self._of_answers.items()
+        }
 
     def _seen(
         self, design: Design, kind: str, filled: Filled, turns: Sequence[Turn]
@@ -126,13 +128,13 @@ class Retelling(Environment):
         seen = dict(known)
         for name, slot in self._of_questions.items():
             if name in filled and slot.field not in seen:
-                seen[slot.field] = slot.read(self, labels, filled[name], seen)
+                seen[slot.field] = slot.read(self.options, labels, filled[name], seen)
         return seen
 
     def _brought(self, labels: Any, kind: str, filled: Filled, seen: Observation) -> Turn:
         """Return a past trial, given the words of its line."""
         values = {
-            slot.field: slot.read(self, labels, filled[name], seen)
+            slot.field: slot.read(self.options, labels, filled[name], seen)
             for name, slot in self._of_answers.items()
             if name in filled and slot.field in ("action", "response")
         }
@@ -145,7 +147,7 @@ class Retelling(Environment):
     ) -> tuple[float | None, Mapping[str, float]]:
         """Return reward (None if hidden) and feedback fields, from the words of a feedback."""
         values = {
-            slot.field: slot.read(self, labels, filled[name], {})
+            slot.field: slot.read(self.options, labels, filled[name], {})
             for name, slot in self._of_answers.items()
             if name in filled and slot.field not in ("action", "response")
         }

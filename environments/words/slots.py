@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +11,9 @@ from .answer import decimal
 if TYPE_CHECKING:
     from knownminds.environments.environment import Observation, Turn
 
-    from .history import Retelling
-
 ANSWERS = ("action", "response", "reward")
+# The names of the options of a trial, given the labels of its session.
+Options = Callable[[Any, Any], Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,12 @@ class Slot:
 
     field: str
 
-    def write(self, environment: Retelling, labels: Any, turn: Turn) -> object:
+    def write(self, options: Options, labels: Any, turn: Turn) -> object:
         """Return the word for a trial and its answer."""
         value = value_in(turn, self.field)
         return "nothing" if value is None else decimal(value)
 
-    def read(self, environment: Retelling, labels: Any, word: str, seen: Observation) -> float:
+    def read(self, options: Options, labels: Any, word: str, seen: Observation) -> float:
         """Return the number, given what is known of the trial; ValueError if there is none."""
         return number_in(word)
 
@@ -41,10 +41,10 @@ class Slot:
 class Count(Slot):
     """A field that is counted from 1 in words."""
 
-    def write(self, environment: Retelling, labels: Any, turn: Turn) -> object:
+    def write(self, options: Options, labels: Any, turn: Turn) -> object:
         return int(turn.observation[self.field]) + 1
 
-    def read(self, environment: Retelling, labels: Any, word: str, seen: Observation) -> float:
+    def read(self, options: Options, labels: Any, word: str, seen: Observation) -> float:
         return int(word) - 1
 
 
@@ -59,12 +59,12 @@ class Label(Slot):
 
     names: str
 
-    def write(self, environment: Retelling, labels: Any, turn: Turn) -> object:
+    def write(self, options: Options, labels: Any, turn: Turn) -> object:
         names: Sequence[object] = labels[self.names]
         value = int(turn.observation[self.field])
         return names[value] if value >= 0 else ""
 
-    def read(self, environment: Retelling, labels: Any, word: str, seen: Observation) -> float:
+    def read(self, options: Options, labels: Any, word: str, seen: Observation) -> float:
         return position_of(word, [str(name) for name in labels[self.names]])
 
 
@@ -79,13 +79,13 @@ class Option(Slot):
 
     shift: int = 0
 
-    def write(self, environment: Retelling, labels: Any, turn: Turn) -> object:
-        names, value = environment.options(labels, turn.observation), value_in(turn, self.field)
+    def write(self, options: Options, labels: Any, turn: Turn) -> object:
+        names, value = options(labels, turn.observation), value_in(turn, self.field)
         assert value is not None
         return names[(int(value) + self.shift) % len(names)]
 
-    def read(self, environment: Retelling, labels: Any, word: str, seen: Observation) -> float:
-        names = environment.options(labels, seen)
+    def read(self, options: Options, labels: Any, word: str, seen: Observation) -> float:
+        names = options(labels, seen)
         return (position_of(word, names) - self.shift) % len(names)
 
 

@@ -18,6 +18,7 @@ CAPPED = ("the cap of", "the session's cap of")
 FIRST = 2  # calls under way at the beginning; one under caps on what comes back
 SILENT = "questions in a row had no answer"  # stands in the reason if it is for that
 
+NOT_SENT = "not sent"  # the batch of an attempt that waits for one
 Amount = Decimal | float | str
 
 
@@ -27,6 +28,38 @@ def check_least(options: object, least: float, *names: str) -> None:
         value = getattr(options, name)
         if value is not None and not value >= least:
             raise ValueError(f"{name} is at least {least:g}; got {value!r}.")
+
+
+@dataclass(frozen=True)
+class Batching:
+    """How questions are sent in batches.
+
+    Parameters
+    ----------
+    turns : whether sessions whose trials tell of earlier ones use batches too: one for each trial
+    pause : seconds before it is looked for the first time whether a batch is over; grows by half
+    longest_pause : seconds that this growth ends at
+    search : seconds for which a batch that may have been submitted is looked for at the provider
+        before it is submitted again
+    patience : seconds for which it is looked again for results that should be there and are not,
+        before they count as paid for and lost
+    requests : most requests of a batch, below what the provider takes; batches then go one after
+        another, for servers that limit what is queued; None for what the provider takes
+    failures : how often in a row the provider may fail before the run stops
+    """
+
+    turns: bool = False
+    pause: float = 5.0
+    longest_pause: float = 60.0
+    search: float = 60.0
+    patience: float = 1_800.0
+    requests: int | None = None
+    failures: int = 20
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        check_least(self, 0, "pause", "longest_pause", "search", "patience")
+        check_least(self, 1, "requests", "failures")
 
 
 @dataclass(frozen=True)

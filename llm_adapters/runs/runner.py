@@ -40,8 +40,8 @@ from knownminds.llm_adapters.batches import batches_of
 from knownminds.llm_adapters.masking import known_keys
 from knownminds.llm_adapters.providers.http import complaint
 
-from .admission import SILENT, Caps, Gate, check_least
-from .batch_rounds import NOT_SENT, Batching, Rounds
+from .admission import NOT_SENT, SILENT, Batching, Caps, Gate, check_least
+from .batch_queue import BatchQueue
 from .ledger import OPEN, SENT_ANEW, Attempt, Ledger, LedgerFile, asked_of, price_in, request_hash
 from .participant import Asked, Judge, check_served, live, record, session_settings, settings_of
 from .prices import NANO, REMEDY, Price, most_tokens_of
@@ -352,7 +352,7 @@ async def run_session(
     keys = known_keys(getattr(adapter, "key_variable", None))
     with Ledger.open(None, configuration, number + 1, keys=keys) as ledger:
         runner = _Runner(ledger, environment, adapter, how)
-        session = await _Chair(runner, number).live()
+        session = await _SessionPlayer(runner, number).live()
     if runner.failure is not None:
         raise runner.failure
     return record(session.rows, environment, sampling)
@@ -412,8 +412,8 @@ def read_run(folder: str | os.PathLike[str], environment: Environment | None = N
     with Ledger.read(folder) as ledger:
         kept = ledger.configuration
         runner = _Runner(ledger, environment or environment_of_run(kept))
-        chairs = [_Chair(runner, number) for number in range(runner.n)]
-        return runner.summary([without_waiting(chair.live()) for chair in chairs])
+        players = [_SessionPlayer(runner, number) for number in range(runner.n)]
+        return runner.summary([without_waiting(player.live()) for player in players])
 
 
 def called(configuration: Mapping[str, Any]) -> str:
@@ -428,7 +428,7 @@ def environment_of_run(configuration: Mapping[str, Any]) -> Environment:
     return controlled(environment, changed_by) if changed_by else environment
 
 
-class _Chair:
+class _SessionPlayer:
     """The participant of one session: the ledger as far as it has answers, then the model.
 
     Parameters
@@ -455,8 +455,8 @@ class _Chair:
     async def live(self) -> Session:
         """Play the session as far as answers come."""
         runner = self.runner
-        if runner.rounds is not None and runner.environment.replies.stand_alone:
-            await self._ask_together(runner.rounds)
+        if runner.queue is not None and runner.environment.replies.stand_alone:
+            await self._ask_together(runner.queue)
         try:
             return await self._live(self.ask)
         finally:
@@ -484,7 +484,7 @@ class _Chair:
 
         return ChosenSession(environment, design, questions, pick)
 
-    async def _ask_together(self, rounds: Rounds) -> None:
+    async def _ask_together(self, queue: BatchQueue) -> None:
         """Ask all questions of a session whose words hang on no answer."""
         questions: list[tuple[int, Prompt, Judge]] = []
 
@@ -496,14 +496,14 @@ class _Chair:
             try:
                 await self.answer(turn, prompt, judge)
             finally:
-                rounds.count(-1)
+                queue.count(-1)
 
         await self._live(note)
-        rounds.count(len(questions) - 1)
+        queue.count(len(questions) - 1)
         try:
             await asyncio.gather(*(ask(*question) for question in questions))
         finally:
-            rounds.count(1)
+            queue.count(1)
 
     async def ask(self, turn: int, prompt: Prompt, judge: Judge) -> Asked | None:
         """Return what came of a question, see `participant.live`; show where the run stands."""
@@ -614,13 +614,13 @@ class _Chair:
             attempt = Attempt(key, slot, request, "inflight", sent, received)
             attempt.foresee(*self.ledger.beyond)
             attempt.shown = self.who, prompt
-            attempt.batch = "" if runner.rounds is None else NOT_SENT
+            attempt.batch = "" if runner.queue is None else NOT_SENT
             tries.append(attempt)
             every.append(attempt)
             seeded = runner.sends_seed
             body = runner.body_of(prompt, self.settings)
-            if runner.rounds is not None:
-                self.reason = await runner.rounds.ask(attempt, body)
+            if runner.queue is not None:
+                self.reason = await runner.queue.ask(attempt, body)
                 again = seeded and not (runner.sends_seed or self.reason or attempt.final)
                 if again and attempt.state == "error_unpaid":
                     continue
@@ -709,7 +709,7 @@ class _Runner:
         at_once = None if self.how.batching else self.how.concurrency
         self.gate = Gate(at_once, self.how.caps, ledger.file.spending, ledger.cell)
         self.failure: Failed | None = None
-        self.rounds: Rounds | None = None
+        self.queue: BatchQueue | None = None
         self.sessions = self.trials = self.missing = 0
         self.expected = 0  # trials
         # questions in a row without an answer, of the same kind and of any
@@ -825,10 +825,10 @@ class _Runner:
 
     async def _read_batches(self) -> None:
         """Read the batches that earlier starts have left; ask in batches if that is set."""
-        self.rounds = Rounds(self, self.how.batching or Batching())
-        await self.rounds.collect()
+        self.queue = BatchQueue(self, self.how.batching or Batching(), self.how.retry_errors)
+        await self.queue.collect()
         if self.how.batching is None:
-            self.rounds = None
+            self.queue = None
 
     def _stops(self, rule: Stops, played: Sequence[Session | None]) -> bool:
         """Look at so many sessions, or at what an earlier look has shown; say whether to stop."""
@@ -851,23 +851,23 @@ class _Runner:
 
         async def work() -> None:
             for number in left:
-                chair = _Chair(self, number)
-                session = sessions[number] = await chair.live()
+                player = _SessionPlayer(self, number)
+                session = sessions[number] = await player.live()
                 if session.over:
                     self.sessions += 1
                     n_asked = sum(not replies.continues(row) for row in session.rows)
                     self.expected -= n_prompts - n_asked
-                elif chair.reason != gate.stopped:
-                    reasons[number] = chair.reason
+                elif player.reason != gate.stopped:
+                    reasons[number] = player.reason
                 await asyncio.sleep(0)  # a stored session never waits, and others want their turn
 
-        at_once = len(numbers) if self.rounds else min(self.how.concurrency, len(numbers))
+        at_once = len(numbers) if self.queue else min(self.how.concurrency, len(numbers))
         play = [work() for _ in range(at_once)]
-        if self.rounds is not None:
-            play = [self.rounds.counted(one) for one in play]
+        if self.queue is not None:
+            play = [self.queue.counted(one) for one in play]
         workers = [asyncio.create_task(one) for one in play]
-        if self.rounds is not None:
-            workers.append(asyncio.create_task(self.rounds.work()))
+        if self.queue is not None:
+            workers.append(asyncio.create_task(self.queue.work()))
         trouble: BaseException | None = None
         try:
             try:
@@ -947,8 +947,8 @@ class _Runner:
                 dollars=None if self.price is None else money,
                 under_way=gate.under_way,
                 allowed=gate.allowed,
-                submitted=self.rounds.sent if self.rounds else 0,
-                done=self.rounds.done if self.rounds else 0,
+                submitted=self.queue.sent if self.queue else 0,
+                done=self.queue.done if self.queue else 0,
             )
         )
 
@@ -993,15 +993,15 @@ class Questions:
         check_heeds(adapter, settings, images=bool(prompt.images))
         request = request_hash(asked_of(self.runner.kept, settings), prompt.hash)
         # A part of the hash stands for the number of the session.
-        chair = _Chair(self.runner, int(request[:_HEX_DIGITS], 16), settings)
+        player = _SessionPlayer(self.runner, int(request[:_HEX_DIGITS], 16), settings)
         turn = self._times[request]
         self._times[request] += 1
-        outcome = await chair.answer(turn, prompt, lambda reply: Answer(Outcome.OK))
+        outcome = await player.answer(turn, prompt, lambda reply: Answer(Outcome.OK))
         if outcome is not None and outcome.reply is not None:
             return outcome.reply
         if outcome is not None:
             raise Failed(outcome.answer.note, "skip")
-        raise self.runner.failure or Failed(chair.reason, "stop")
+        raise self.runner.failure or Failed(player.reason, "stop")
 
     async def close(self) -> None:
         """Give back connections and ledger."""

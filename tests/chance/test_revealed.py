@@ -7,7 +7,7 @@ from knownminds.llm_adapters.providers.token_sampler import TOKENISATIONS
 from knownminds.validation.chance.chance_items import contexts_of
 from knownminds.validation.chance.interview import known_beliefs
 from knownminds.validation.chance.questions import RevealQuestion
-from knownminds.validation.chance.revealed import read_revealed, reveal
+from knownminds.validation.chance.reveal import read_result, reveal
 
 DIE = {"n_dice": 1, "n_faces": 12}
 BENT = "synthetic:belief_sampler_stated"
@@ -41,10 +41,10 @@ def test_a_uniform_sampler_comes_out_uniform_and_by_the_naive_reading_it_does_no
 
 
 def test_known_biases_and_temperature_are_read_back_through_tokens(bent):
-    (beliefs,) = bent.beliefs.values()
+    (beliefs,) = bent.revealed.beliefs.values()
     assert len(beliefs) == 51
     assert not beliefs.flagged.any()
-    (row,) = bent.result().part("samplers").rows.to_dict("records")
+    (row,) = bent.part("samplers").rows.to_dict("records")
     assert row["temperature"] == pytest.approx(1.6, abs=1e-4)
     assert row["bias_first"] == pytest.approx(0.7, abs=1e-4)
     assert row["bias_repeat"] == pytest.approx(-0.5, abs=1e-4)
@@ -54,13 +54,13 @@ def test_known_biases_and_temperature_are_read_back_through_tokens(bent):
 @pytest.mark.long
 def test_what_was_kept_gives_the_same_parts_and_stands_beside_another_model(bent, tmp_path):
     bent.save(tmp_path / "bent")
-    again = read_revealed(tmp_path / "bent").result()
-    assert again.to_dict()["parts"] == bent.result().to_dict()["parts"]
+    again = read_result(tmp_path / "bent")
+    assert again.to_dict()["parts"] == bent.to_dict()["parts"]
     both = reveal(
         "synthetic:belief_sampler", earlier=[tmp_path / "bent"], scenarios=SMALL, stated=False
     )
-    contexts = both.result().part("contexts").rows.set_index(["participant", "context"])
-    first, second = (contexts.loc[who, "manhattan"] for who in both.participants)
+    contexts = both.part("contexts").rows.set_index(["participant", "context"])
+    first, second = (contexts.loc[who, "manhattan"] for who in both.revealed.participants)
     assert (first > 0.1).any()
     assert np.abs(second).max() < 1e-9  # an agent without biases believes the truth
 

@@ -12,7 +12,7 @@ from knownminds.llm_adapters import Reply, Usage
 from knownminds.llm_adapters.runs.prices import price_of
 from knownminds.llm_adapters.runs.runner import run_sessions_in
 from knownminds.validation.costs.observed import Observed
-from knownminds.validation.power.power_study import power
+from knownminds.validation.power.power import power
 
 PLACE = InstrumentalLearning(n_visits=3)
 PRICE = price_of("test:scripted", overrides={"test:scripted": {"input": 2, "output": 8}})

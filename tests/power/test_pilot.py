@@ -19,7 +19,8 @@ from knownminds.validation.engine.population import draw_subjects
 from knownminds.validation.engine.study import Batch, Study
 from knownminds.validation.power.operating_characteristics import conditions_lived
 from knownminds.validation.power.pilot import read_pilot
-from knownminds.validation.power.power_study import as_played, notes_of, power, sought_in
+from knownminds.validation.power.power import as_played, power
+from knownminds.validation.power.power_study import notes_of, sought_in
 from knownminds.validation.power.questions import Power
 
 PLACE = InstrumentalLearning(n_visits=6)

@@ -20,7 +20,7 @@ from knownminds.validation.engine.population import draw_subjects
 from knownminds.validation.engine.study import Batch, Rows
 from knownminds.validation.power import operating_characteristics
 from knownminds.validation.power.dials import GroupDial
-from knownminds.validation.power.power_study import power
+from knownminds.validation.power.power import power
 
 DUAL = AGENTS["rescorla_wagner_dual"]
 BIAS = MEASURES["optimism_bias"]

@@ -13,7 +13,7 @@ from knownminds.validation.engine.scores import NOTHING
 from knownminds.validation.engine.scores import share as share_of
 from knownminds.validation.power import operating_characteristics
 from knownminds.validation.power import smallest_design as smallest_design_module
-from knownminds.validation.power.power_study import power, read
+from knownminds.validation.power.power import power, read
 
 
 @pytest.fixture(autouse=True)

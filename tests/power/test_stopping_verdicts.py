@@ -6,7 +6,7 @@ from power.normal import Shift, seen
 from knownminds.inference import MEASURES, StoppingRule
 from knownminds.inference.measure import Values
 from knownminds.validation.power import operating_characteristics
-from knownminds.validation.power.power_study import power
+from knownminds.validation.power.power import power
 
 SPENT = StoppingRule("alpha_spending", (20, 40), spending="pocock")
 

@@ -10,11 +10,11 @@ import pytest
 from knownminds.agents import AGENTS, Perseverator
 from knownminds.environments import session_stream
 from knownminds.validation.recovery import model_recovery
+from knownminds.validation.recovery.confusion import confuse
 from knownminds.validation.recovery.model_recovery import (
     CRITERIA,
     ModelChoice,
     Winners,
-    confuse,
     confusion_shares,
     inversion_shares,
     judge_model,

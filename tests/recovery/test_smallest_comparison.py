@@ -9,7 +9,8 @@ from knownminds.inference.posteriors.model_weights import protected_exceedance
 from knownminds.validation.engine.scores import share
 from knownminds.validation.power.bisection import Bisection, Curve
 from knownminds.validation.recovery import smallest_comparison
-from knownminds.validation.recovery.model_recovery import ModelChoice, confuse
+from knownminds.validation.recovery.confusion import confuse
+from knownminds.validation.recovery.model_recovery import ModelChoice
 from knownminds.validation.recovery.smallest_comparison import N_GROUPS, POINTS, _group
 from knownminds.validation.report import read_result
 

@@ -7,7 +7,7 @@ from batch_server import BatchServer, Broken
 
 from knownminds.environments import Collider
 from knownminds.llm_adapters import Sampling, load
-from knownminds.llm_adapters.runs.batch_rounds import Batching
+from knownminds.llm_adapters.runs.admission import Batching
 from knownminds.llm_adapters.runs.prices import price_of
 from knownminds.llm_adapters.runs.runner import Retries, run_sessions_in
 from knownminds.validation.costs.asked_run import _standing

@@ -10,8 +10,7 @@ import pytest
 from knownminds.environments import Collider
 from knownminds.llm_adapters import Sampling, load
 from knownminds.llm_adapters.batches import batches_of
-from knownminds.llm_adapters.runs.admission import Caps
-from knownminds.llm_adapters.runs.batch_rounds import Batching
+from knownminds.llm_adapters.runs.admission import Batching, Caps
 from knownminds.llm_adapters.runs.prices import price_of
 from knownminds.llm_adapters.runs.runner import run_sessions_in
 

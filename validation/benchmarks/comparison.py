@@ -13,7 +13,7 @@ from statsmodels.stats.multitest import multipletests
 from knownminds.inference.differences import Side, difference
 from knownminds.validation.data.scores_of_trials import INFLUENCE
 from knownminds.validation.data.trials_of_runs import CONDITIONS
-from knownminds.validation.engine.result import Part
+from knownminds.validation.engine.parts import Part
 from knownminds.validation.pages.views import WHO, Cell, Rows, ends
 
 from .paper import CELL, SEVERAL, About, part_of

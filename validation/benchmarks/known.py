@@ -16,7 +16,7 @@ from knownminds.environments.magnitudes.magnitude import BLUR, CONDITIONS, MODAL
 from knownminds.environments.streams import session_uniforms
 from knownminds.inference import maximum_a_posteriori
 from knownminds.llm_adapters.runs.participant import RUN, conditions
-from knownminds.validation.engine.result import Part
+from knownminds.validation.engine.parts import Part
 from knownminds.validation.pages.views import WHO, Rows, ends
 from knownminds.validation.pages.views import Cell as Written
 

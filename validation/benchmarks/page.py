@@ -8,8 +8,9 @@ import pandas as pd
 
 from knownminds.environments import ANSWERED, Outcome
 from knownminds.validation.costs.wordings import SHIPPED
+from knownminds.validation.engine.parts import Part
 from knownminds.validation.engine.question import command_line
-from knownminds.validation.engine.result import Part, Result
+from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.verdicts import Verdict
 from knownminds.validation.pages.views import Cell, Rows
 

@@ -19,7 +19,7 @@ import pandas as pd
 
 from knownminds.environments import ANSWERED, Environment
 from knownminds.validation.data.scores_of_trials import INFLUENCE
-from knownminds.validation.engine.result import Drawing, Part
+from knownminds.validation.engine.parts import Drawing, Part
 from knownminds.validation.pages.views import WHO, Figure, Grid, Table, View
 
 CELL, KNOWN, VARIANT = "cell", "known_mind", "variant"

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from knownminds.llm_adapters import Adapter
     from knownminds.llm_adapters.providers.token_sampler import Tokenisation
     from knownminds.llm_adapters.runs.admission import Caps
-    from knownminds.validation.chance.revealed import Revealed  # noqa: F401 - named in a string
+    from knownminds.validation.chance.revealed import RevealAnswer  # noqa: F401 - named in a string
 
 
 GRID = ("n_dice", "n_faces", "n_coins", "n_options")  # sizes of the grid
 
 
 @frozen_question
-class RevealQuestion(Question["Revealed"]):
+class RevealQuestion(Question["RevealAnswer"]):
     """Read how probable each outcome of chance is to a model, beside what it states.
 
     Parameters
@@ -94,7 +94,7 @@ class RevealQuestion(Question["Revealed"]):
 
     command: ClassVar[str] = "reveal"
     verb: ClassVar[str] = "reveal"
-    computed_in: ClassVar[str] = "chance.revealed"
+    computed_in: ClassVar[str] = "chance.reveal"
 
     llm: Sequence[str | Adapter] = option("--llm", default=(), kw_only=False)
     earlier: Sequence[Path] = option("--from", default=())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,30 +17,12 @@ from knownminds.agents.parameters import Array
 from knownminds.environments.record.folders import writable, write_text
 from knownminds.environments.record.result import plain
 from knownminds.inference.chance.revealed_belief import RevealedBeliefs
-from knownminds.inference.chance.wording_variance import joined_wordings
-from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.study import versions
-
-from .interview import SENT, Interview
-from .questions import RevealQuestion
-from .stated_answers import STATED
 
 FILE = "revealed.json"
 BELIEFS, REWORDED, ANSWERS = "beliefs.parquet", "reworded.parquet", "stated.parquet"
 Who = tuple[str, str]  # a participant, and the form of its questions
-NOTES = (
-    "The revealed belief is the probability of each outcome, as a whole string that nothing makes "
-    "longer, behind a text about chance that breaks off there; of all its spellings, with a space "
-    "before it and without. It is set against the exact probability. Outcomes are normalised in "
-    "each context; the retained mass is what they had together.",
-    "Sampled beliefs: distances of counts are too large by chance, by what stands in the columns "
-    "of noise. Top-k beliefs: what the tables do not list may lie on any outcome that can still be "
-    "said; intervals of single contexts and of biases hold all that is possible, those of mean "
-    "distances do not.",
-    "Stated probability: mean of the five options, each by the probability of its letter. Stated "
-    "error: 1 - P(correct letter) among the letters.",
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,46 +66,6 @@ class Revealed:
         """Their names; the first is what others are compared with."""
         return tuple(dict.fromkeys(who for who, _ in self.beliefs))
 
-    def result(self) -> Result:
-        """Return the parts of the paper on revealed beliefs, made of these."""
-        from knownminds.validation.benchmarks.paper import About, Answers
-        from knownminds.validation.benchmarks.revealed_belief import PAPER, material
-
-        options = {"every_measure": True}
-        seed = int(self.options.get("seed", 0))
-        about = About({}, self.participants, seed=seed, options=options)
-        parts = PAPER.parts_of(Answers(pd.DataFrame(), about, {material: self}))
-        models = self.options.get("models", {})
-        table = pd.DataFrame(
-            [
-                {
-                    "model": who,
-                    "form": form,
-                    "source": ", ".join(sorted({belief.source for belief in beliefs})),
-                    "contexts": len(beliefs),
-                    "flagged": int(beliefs.flagged.sum()),
-                    "sent": _sent(models.get(who, {})),
-                }
-                for (who, form), beliefs in self.beliefs.items()
-            ]
-        )
-        return Result(
-            "Revealed beliefs about chance",
-            tables={"Models": table.set_index(["model", "form"])},
-            parts=parts,
-            notes=NOTES,
-            attempted=sum(map(len, self.beliefs.values())),
-            failed=int(sum(beliefs.flagged.sum() for beliefs in self.beliefs.values())),
-            options={k: v for k, v in self.options.items() if k not in ("models", "command")},
-            command=str(self.options.get("command", "")),
-            seconds=self.seconds,
-            versions=self.versions,
-        )
-
-    def __str__(self) -> str:
-        """The parts as text."""
-        return str(self.result())
-
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Keep beliefs, stated answers and options; `read_revealed` reads them."""
         with writable(folder) as path:
@@ -143,48 +84,22 @@ class Revealed:
             write_text(path / FILE, json.dumps(plain(content), indent=1))
 
 
-reveal = verb(RevealQuestion, __name__)
+@dataclass(frozen=True, repr=False)
+class RevealAnswer(Result):
+    """The parts of the paper on revealed beliefs, and the beliefs that they are made of.
 
+    Parameters
+    ----------
+    revealed
+        Beliefs and stated answers; saved beside the page.
+    """
 
-def compute(question: RevealQuestion) -> Revealed:
-    """Answer `reveal`: ask models for the probability of each outcome, and for stated answers."""
-    begin = time.perf_counter()
-    if not question.llm and not question.earlier:
-        raise ValueError("At least one model reveals its beliefs; got none. Name it with --llm.")
-    before = [read_revealed(folder) for folder in question.earlier]
-    beliefs, naive, known, reworded = (
-        {who: value for old in before for who, value in getattr(old, kind).items()}
-        for kind in ("beliefs", "naive", "known", "reworded")
-    )
-    how: dict[str, Any] = {
-        who: value for old in before for who, value in old.options["models"].items()
-    }
-    stated = [old.stated for old in before]
-    for one in question.llm:
-        answers = Interview(question).ask(one)
-        name = answers.name
-        while name in how:
-            name += "'"
-        who, read = (name, answers.options["form"]), answers.contexts
-        beliefs[who], naive[who], known[who] = read.beliefs, read.naive, read.known
-        if answers.reworded:
-            reworded[name] = joined_wordings([read.beliefs, *answers.reworded])
-        stated.append(answers.stated.rename(columns={"model": "participant"}))
-        stated[-1]["participant"] = name
-        how[name] = answers.options
-    some = [frame for frame in stated if len(frame)]
-    columns = ["participant", *STATED[1:]]
-    table = pd.concat(some, ignore_index=True) if some else pd.DataFrame(columns=columns)
-    facts: dict[str, Any] = {"scenarios": list(question.scenarios), "seed": question.seed}
-    facts |= {"only": question.only} if question.only else {}
-    facts |= {"command": question.command_line(), "models": how}
-    seconds = time.perf_counter() - begin + sum(old.seconds for old in before)
-    result = Revealed(
-        beliefs, table, naive=naive, known=known, reworded=reworded, options=facts, seconds=seconds
-    )
-    if question.out is not None:
-        result.save(question.out)
-    return result
+    revealed: Revealed = field(default_factory=lambda: Revealed({}, pd.DataFrame()), compare=False)
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write beliefs and stated answers, the page and all its files; return the page."""
+        self.revealed.save(folder)
+        return super().save(folder)
 
 
 def read_revealed(folder: str | os.PathLike[str]) -> Revealed:
@@ -221,16 +136,6 @@ def read_revealed(folder: str | os.PathLike[str]) -> Revealed:
         },
         **content,
     )
-
-
-def read_result(folder: str | os.PathLike[str]) -> Result:
-    """Return the parts of what `reveal` left in a folder."""
-    return read_revealed(folder).result()
-
-
-def _sent(how: Mapping[str, Any]) -> str:
-    """Say in which form a model got its questions; empty where that is not known."""
-    return "; ".join(f"{what} {SENT[form]}" for what, form in how.get("sent", {}).items())
 
 
 def _stacked(parts: Sequence[tuple[str, str, RevealedBeliefs]]) -> pd.DataFrame:

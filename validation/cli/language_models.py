@@ -107,7 +107,7 @@ def _reveal(question: RevealQuestion, form: Form) -> None:
             revealed = replace(question, progress=progress).answer()
     except (Failed, ImportError) as error:
         raise ValueError(str(error)) from None
-    leave(revealed.result(), question.out, form)
+    leave(revealed, question.out, form)
 
 
 def _look(question: Look, form: Form) -> None:

@@ -13,8 +13,7 @@ from knownminds.environments.record.folders import writable, write_text
 from knownminds.inference import Analysis, ChosenQuestions
 from knownminds.llm_adapters import Failed, Sampling
 from knownminds.llm_adapters.configuration import Participant
-from knownminds.llm_adapters.runs.admission import Caps
-from knownminds.llm_adapters.runs.batch_rounds import Batching
+from knownminds.llm_adapters.runs.admission import Batching, Caps
 from knownminds.llm_adapters.runs.ledger import price_in, stays_in
 from knownminds.llm_adapters.runs.prices import in_batches, parse_price
 from knownminds.llm_adapters.runs.run_result import Run

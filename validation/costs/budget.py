@@ -18,8 +18,9 @@ from knownminds.validation.engine.arguments import (
     resolve_environment,
     set_to,
 )
+from knownminds.validation.engine.parts import Drawing
 from knownminds.validation.engine.question import verb
-from knownminds.validation.engine.result import Drawing, Result
+from knownminds.validation.engine.result import Result
 from knownminds.validation.pages import figures as draw
 from knownminds.validation.report import read_result
 

@@ -24,8 +24,9 @@ from knownminds.environments import (
 from knownminds.llm_adapters.runs.participant import RUN
 from knownminds.validation.benchmarks.plan import read_plan
 from knownminds.validation.benchmarks.registry import PAPERS
+from knownminds.validation.engine.parts import Drawing, Part
 from knownminds.validation.engine.question import verb
-from knownminds.validation.engine.result import Drawing, Part, Result
+from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.usual_models import usual_model
 from knownminds.validation.pages import figures as draw
 

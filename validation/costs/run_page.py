@@ -14,7 +14,8 @@ from knownminds.inference import MEASURES, Analysis, StoppingRule
 from knownminds.llm_adapters.runs.run_result import ASSUMED_ANSWER, COUNTED, Run
 from knownminds.llm_adapters.runs.runner import environment_of_run, read_run
 from knownminds.validation.engine.arguments import settings_but_size
-from knownminds.validation.engine.result import Drawing, Result
+from knownminds.validation.engine.parts import Drawing
+from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.scores import Interval
 from knownminds.validation.engine.verdicts import Verdict
 from knownminds.validation.pages import figures as draw

@@ -12,7 +12,7 @@ from knownminds.environments import Message, Outcome, Prompt
 from knownminds.llm_adapters.runs.ledger import Ledger, asked_of, request_hash
 from knownminds.llm_adapters.runs.participant import settings_of
 from knownminds.llm_adapters.runs.run_result import Run
-from knownminds.validation.engine.result import Part
+from knownminds.validation.engine.parts import Part
 
 WHOLE = 120  # trials that are shown of whole sessions, the first of all
 STRANGE = 60  # trials that are shown besides, as their answers were repaired or not read

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -32,14 +31,15 @@ from knownminds.inference.groups.marginal import MarginalFit, marginal
 from knownminds.inference.posteriors.crossed_levels import units_of
 from knownminds.inference.posteriors.posterior import Posterior, posterior
 from knownminds.validation.engine.arguments import one_of, resolve_model, selection_of, set_to
+from knownminds.validation.engine.parts import Drawing
 from knownminds.validation.engine.question import command_line, in_one, verb
-from knownminds.validation.engine.result import Drawing, Result
+from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.study import versions
 from knownminds.validation.engine.usual_models import usual_model
 from knownminds.validation.engine.verdicts import Verdict, reason
-from knownminds.validation.studies import POSTERIOR
 
 from .controls import controls_of_data
+from .fit_answer import Fit
 from .fit_figures import draw_panels, draw_subjects
 from .group_fit import group_fit, rows_of
 from .predictive import LEVEL, MOST_ROWS, PredictedAnswers, check_fit, panels_in, replicated_from
@@ -118,36 +118,6 @@ CHECKED = (
     "Predictive checks: lines and points are means of the data; shaded are the middle 90% of "
     "sessions simulated from the fit, with the same trials and subjects."
 )
-
-
-@dataclass(frozen=True, repr=False)
-class Fit(Result):
-    """A fitted data set: group values, statuses, model comparison and honest limits.
-
-    Parameters
-    ----------
-    posterior
-        Of a hierarchical fit, its draws; saved as posterior.nc (see `read_posterior`).
-    predicted
-        Of a hierarchical fit, simulated answers by name, [replicates, rows of the data].
-    """
-
-    posterior: HierarchicalFit | None = field(default=None, repr=False, compare=False)
-    predicted: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
-
-    def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write the page and all files, and of a hierarchical fit its draws."""
-        from knownminds.validation.pages.result_page import write_page
-
-        return write_page(self, folder, self._write_posterior)
-
-    def _write_posterior(self, folder: Path) -> None:
-        if self.posterior is not None:
-            from knownminds.inference.posteriors.arviz_objects import (
-                save_posterior,  # xarray is slow
-            )
-
-            save_posterior(self.posterior, folder / POSTERIOR, predicted=self.predicted)
 
 
 fit = verb(AskFit, __name__)

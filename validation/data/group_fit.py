@@ -12,7 +12,8 @@ from knownminds.agents import Model
 from knownminds.environments import ANSWERED, Trials
 from knownminds.inference.fits.model_data import Unknowns
 from knownminds.inference.posteriors.crossed_levels import units_of
-from knownminds.validation.engine.result import Drawing, Result
+from knownminds.validation.engine.parts import Drawing
+from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.verdicts import Verdict
 from knownminds.validation.power.pilot import CONTRASTS
 

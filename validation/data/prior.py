@@ -15,7 +15,8 @@ from knownminds.agents.play import simulate_sessions
 from knownminds.environments import session_stream
 from knownminds.validation.engine.arguments import check_truth, resolve_environment
 from knownminds.validation.engine.engine import run
-from knownminds.validation.engine.result import Drawing, Result
+from knownminds.validation.engine.parts import Drawing
+from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study
 
 from .fit_figures import draw_panels

@@ -10,6 +10,7 @@ from knownminds.validation.engine.question import (
     ExperimentQuestion,
     Question,
     frozen_question,
+    load,
     option,
 )
 from knownminds.validation.reading import read_mapping
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from knownminds.validation.engine.result import Result
     from knownminds.validation.imports.mapping import ColumnMap
 
-    from .fit import Fit
+    from .fit_answer import Fit
 
 
 def _names(text: str) -> list[str] | None:
@@ -277,9 +278,8 @@ class AskImport(Question["Trials"]):
 
     def answer(self) -> Trials:
         """Read the trials."""
-        from .exchange import run_import
-
-        return run_import(self).trials
+        trials: Trials = load("data.exchange", "run_import")(self).trials
+        return trials
 
 
 @frozen_question
@@ -328,9 +328,8 @@ class AskExport(Question["Trials"]):
 
     def answer(self) -> Trials:
         """Write the trials, and return them as they were written."""
-        from .exchange import run_export
-
-        return run_export(self)
+        written: Trials = load("data.exchange", "run_export")(self)
+        return written
 
 
 @frozen_question

@@ -23,7 +23,8 @@ from knownminds.inference.groups.formulas import GroupDesign, moved_by
 from knownminds.inference.posteriors.arviz_scores import LARGEST_PARETO_K
 from knownminds.inference.posteriors.left_out_subjects import PredictedSubjects, predict_left_out
 from knownminds.inference.posteriors.model_weights import protected_exceedance, stacking_weights
-from knownminds.validation.engine.result import Drawing, Result
+from knownminds.validation.engine.parts import Drawing
+from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.verdicts import Verdict, reason
 
 from .fit_figures import draw_rivals, draw_taken_for

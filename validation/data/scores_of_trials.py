@@ -33,8 +33,9 @@ from knownminds.inference.measure import Measure, counts_text, reason_of
 from knownminds.inference.performance import performance_of
 from knownminds.inference.posteriors.crossed_levels import units_of
 from knownminds.validation.engine.arguments import one_of, set_to
+from knownminds.validation.engine.parts import Drawing
 from knownminds.validation.engine.question import command_line, in_one
-from knownminds.validation.engine.result import Drawing, Result
+from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.study import versions
 from knownminds.validation.engine.verdicts import Verdict
 

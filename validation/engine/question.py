@@ -26,7 +26,6 @@ from typing import (
     ClassVar,
     Generic,
     ParamSpec,
-    Self,
     TypeVar,
     cast,
     dataclass_transform,
@@ -46,8 +45,6 @@ from knownminds.validation.studies import AUDITS
 
 if TYPE_CHECKING:
     from knownminds.agents import Model
-
-    from .study import Study
 
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
@@ -518,22 +515,6 @@ class PlayedQuestion(Question[R]):
 @frozen_question
 class ExperimentQuestion(StudyQuestion[R], PlayedQuestion[R]):
     """A question of a study about models in an experiment."""
-
-    @classmethod
-    def of_study(cls, study: Study, **arguments: Any) -> Self:
-        """Return the question of a study from its options; `arguments` replace them."""
-        from knownminds.environments import make
-
-        cell, options = study.cells[0], study.question
-        names = {field.name for field in fields(cls)}
-        given = {
-            name: options[option.name]
-            for name, option in cls.options().items()
-            if name in names and options.get(option.name) is not None
-        }
-        given["environment"] = make(cell.environment, **cell.settings)
-        given["truth"] = {k: v for k, v in options["set"].items() if k not in cell.settings}
-        return cls(**{**given, **arguments})
 
 
 def take_usual_model(question: Any) -> None:

@@ -4,77 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
 from knownminds.environments import unknown
 
 from .methods import methods_text
-from .scores import Interval, Score
-from .screen import named_rows, screen, text_of
+from .parts import Drawing, Part, identifier, plain_values, records
+from .screen import screen, text_of
 from .verdicts import Verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """A figure: the tidy frame that it shows, and the function that draws it.
-
-    Parameters
-    ----------
-    data
-        Saved as CSV beside the pictures.
-    draw
-        Returns a Matplotlib figure of the frame.
-    """
-
-    data: pd.DataFrame
-    draw: Callable[[pd.DataFrame], Figure]
-
-    def figure(self) -> Figure:
-        """Draw it."""
-        return self.draw(self.data)
-
-
-@dataclass(frozen=True)
-class Part:
-    """A part of a result, under a title of its own: a paragraph, tables and figures.
-
-    Parameters
-    ----------
-    name
-        Of the file of its rows.
-    title, text
-        Its head, and the paragraph below it.
-    rows
-        The tidy frame that its tables and figures are views of; saved whole.
-    tables, figures
-        By title, and by caption, as in `Result`.
-    command
-        The command line that computes its numbers from files; "" if there is none.
-    """
-
-    name: str
-    title: str
-    text: str = ""
-    rows: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False)
-    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
-    figures: Mapping[str, Drawing] = field(default_factory=dict, repr=False)
-    command: str = ""
-
-    def __post_init__(self) -> None:
-        """Leave out tables without rows."""
-        object.__setattr__(self, "tables", {k: t for k, t in self.tables.items() if len(t)})
 
 
 @dataclass(frozen=True)
@@ -210,7 +156,7 @@ class Result:
         return {
             "title": self.title,
             "methods": self.methods,
-            "options": _plain(self.options),
+            "options": plain_values(self.options),
             "verdicts": {name: one.to_dict() for name, one in self.verdicts.items()},
             "tables": {identifier(title): records(table) for title, table in self.tables.items()},
             **(
@@ -220,7 +166,7 @@ class Result:
             ),
             "warnings": list(self.warnings),
             "notes": list(self.notes),
-            "counts": _plain(self.counts),
+            "counts": plain_values(self.counts),
             "attempted": self.attempted,
             "failed": self.failed,
             "missing": self.missing,
@@ -235,7 +181,7 @@ class Result:
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write report.html, result.json, and tables and figures as files; return the page."""
-        from knownminds.validation.pages.result_page import write_page
+        from knownminds.validation.pages.result_page import write_page  # Matplotlib is slow
 
         return write_page(self, folder)
 
@@ -259,7 +205,7 @@ class Result:
 
     def _repr_html_(self) -> str:
         """Show a notebook the page, in a frame of its own."""
-        from knownminds.validation.pages.result_page import page_text
+        from knownminds.validation.pages.result_page import page_text  # Matplotlib is slow
 
         text = escape(page_text(self), quote=True)
         return f'<iframe srcdoc="{text}" style="width: 100%; height: 40em; border: 0"></iframe>'
@@ -283,55 +229,8 @@ class Text:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the text with what there is besides."""
-        return {"text": self.text, **_plain(self.more)}
+        return {"text": self.text, **plain_values(self.more)}
 
     def __str__(self) -> str:
         """The text."""
         return self.text
-
-
-def identifier(name: str) -> str:
-    """Return what a table or a column is called in JSON and CSV: "90% covers" is coverage_90."""
-    name = re.sub(r"(\d+)% covers", r"coverage \1", name)
-    name = re.sub(r"(\d+)% width|width of (\d+)%", r"width \1\2", name)
-    plain = unicodedata.normalize("NFKD", name.lower()).encode("ascii", "ignore").decode()
-    words = "_".join(re.findall(r"[a-z0-9]+", plain)) or "column"
-    return f"n_{words}" if words[0].isdigit() else words
-
-
-def flat(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with its index as columns.
-
-    Columns are named by identifiers. A score is two columns, NAME and NAME_error; an interval
-    three, NAME, NAME_low and NAME_high.
-    """
-    whole = named_rows(table)
-    columns: dict[str, Any] = {}
-    for called, column in whole.items():
-        name = identifier(str(called))
-        columns[name] = column.to_numpy()
-        for kind, more in ((Score, ("error",)), (Interval, ("low", "high"))):
-            if any(isinstance(value, kind) for value in column):
-                columns[name] = [v.value if isinstance(v, kind) else v for v in column]
-                for end in more:
-                    ends = [getattr(v, end) if isinstance(v, kind) else np.nan for v in column]
-                    columns[f"{name}_{end}"] = ends
-    return pd.DataFrame(columns)
-
-
-def records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows of a table as JSON has them."""
-    rows: list[dict[str, Any]] = _plain(flat(table).to_dict("records"))
-    return rows
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        return _plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value if isinstance(value, str | int | float | bool | None) else str(value)

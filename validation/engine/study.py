@@ -8,10 +8,10 @@ import json
 import os
 import platform
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -24,10 +24,11 @@ from knownminds.environments import ENVIRONMENTS, Environment, make, unknown
 from knownminds.environments.record.folders import one_at_a_time, write_text
 
 from .members import code_of, file_versions, load_listed, loaded_files
-from .question import command_line
+from .question import ExperimentQuestion, command_line
 from .result import Result
 
 Unit = Literal["subject", "replicate"]
+Q = TypeVar("Q", bound=ExperimentQuestion[Any])
 
 
 _DIGEST = b"digest"
@@ -221,6 +222,20 @@ class Study:
         """Return the command line that computes the study again."""
         options = dict(self.question)
         return command_line(self.command, options.pop("subject_matter", ""), **options)
+
+
+def question_of(study: Study, kind: type[Q], **arguments: Any) -> Q:
+    """Return the question of a study, of a kind, from its options; `arguments` replace them."""
+    cell, options = study.cells[0], study.question
+    names = {field.name for field in fields(kind)}
+    given = {
+        name: options[option.name]
+        for name, option in kind.options().items()
+        if name in names and options.get(option.name) is not None
+    }
+    given["environment"] = make(cell.environment, **cell.settings)
+    given["truth"] = {k: v for k, v in options["set"].items() if k not in cell.settings}
+    return kind(**{**given, **arguments})
 
 
 @dataclass(frozen=True)

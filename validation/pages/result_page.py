@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import matplotlib as mpl
 import pandas as pd
@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 
 from knownminds.environments.record.csv_cells import csv_text
 from knownminds.environments.record.folders import replaced, writable, write_bytes, write_text
-from knownminds.validation.engine.result import Part, Result, flat
-from knownminds.validation.engine.screen import shown
+from knownminds.validation.engine.parts import Drawing, Part, flat
+from knownminds.validation.engine.screen import Said, shown
 from knownminds.validation.studies import POSTERIOR, RESULT
 
 from .html import fill
@@ -35,17 +35,31 @@ METADATA: Mapping[str, Mapping[str, Any]] = {
 _LETTERS: Any = {"svg.hashsalt": "knownminds", "svg.fonttype": "none", "pdf.fonttype": 42}
 
 
-def page_text(result: Result) -> str:
+class Written(Said, Protocol):
+    """What a page has of a result."""
+
+    @property
+    def tables(self) -> Mapping[str, pd.DataFrame]: ...  # noqa: D102
+    @property
+    def figures(self) -> Mapping[str, Drawing]: ...  # noqa: D102
+    @property
+    def every_figure(self) -> Sequence[tuple[str, Drawing]]: ...  # noqa: D102
+    @property
+    def parts(self) -> Sequence[Part]: ...  # noqa: D102
+    def to_json(self) -> str: ...  # noqa: D102
+
+
+def page_text(result: Written) -> str:
     """Return a result as an HTML page that needs nothing else."""
     return _filled(result, [picture(one.figure(), "svg") for _, one in result.every_figure])
 
 
-def _filled(result: Result, pictures: Sequence[bytes]) -> str:
+def _filled(result: Written, pictures: Sequence[bytes]) -> str:
     """Fill in the template; `pictures` are the SVGs of all figures in their order."""
     drawn = iter(enumerate(pictures, start=1))
     number = count(1)
 
-    def views(held: Result | Part) -> dict[str, Any]:
+    def views(held: Written | Part) -> dict[str, Any]:
         figures = [
             (position, caption, svg.decode())
             for caption, (position, svg) in zip(held.figures, drawn, strict=False)
@@ -66,7 +80,7 @@ def _readable(title: str, table: pd.DataFrame) -> tuple[str, list[str], list[lis
 
 
 def write_page(
-    result: Result,
+    result: Written,
     folder: str | os.PathLike[str],
     write_more: Callable[[Path], object] = lambda folder: None,
 ) -> Path:

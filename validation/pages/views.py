@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Plot
 
 from knownminds.environments.record.text_table import counted
-from knownminds.validation.engine.result import Drawing
+from knownminds.validation.engine.parts import Drawing
 from knownminds.validation.engine.scores import Interval, Score
 
 from . import figures as draw

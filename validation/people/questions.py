@@ -11,7 +11,7 @@ from knownminds.validation.engine.question import Question, frozen_question, opt
 if TYPE_CHECKING:
     from knownminds.environments import Environment
 
-    from .site import Site  # noqa: F401 - named in a string
+    from .written_site import Site  # noqa: F401 - named in a string
 
 
 @frozen_question

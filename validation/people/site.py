@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -13,50 +11,17 @@ from urllib.parse import urlsplit
 
 from knownminds.environments import ENVIRONMENTS, make
 from knownminds.environments.record.folders import check_writable, writable, write_text
-from knownminds.environments.record.result import Result
 from knownminds.validation.engine.arguments import one_of, set_to
 from knownminds.validation.engine.question import verb
 
 from .questions import Page
 from .sessions import script_of, session_data
+from .written_site import Site
 
 HERE = Path(__file__).parent
 SCRIPT = Path("dist") / "index.browser.min.js"
 MOST_SUBJECTS = 1_000
 _TRIED = 8  # the major version that pages are tested with
-
-
-@dataclass(frozen=True)
-class Site(Result):
-    """A page that was written.
-
-    Parameters
-    ----------
-    environment : name of the experiment
-    settings : its settings
-    seed : everything random follows from it
-    subjects : how many sessions there are; that of subject k is the one at address k of the seed
-    trials : how many trials a session has at most
-    jspsych : version of jsPsych
-    size : of all files, in bytes
-    """
-
-    environment: str
-    settings: Mapping[str, Any]
-    seed: int
-    subjects: int
-    trials: int
-    jspsych: str
-    size: int
-
-    def __str__(self) -> str:
-        """Say what was written."""
-        sessions = "a session" if self.subjects == 1 else f"{self.subjects:,} sessions"
-        trials = "1 trial" if self.trials == 1 else f"{self.trials:,} trials"
-        return (
-            f"{self.environment}: {sessions} of at most {trials}, seed {self.seed}, jsPsych "
-            f"{self.jspsych}, {self.size / 1e6:.1f} MB"
-        )
 
 
 page = verb(Page, __name__)

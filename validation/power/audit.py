@@ -20,9 +20,10 @@ from knownminds.validation.engine.arguments import (
     several,
 )
 from knownminds.validation.engine.engine import run
+from knownminds.validation.engine.parts import Drawing
 from knownminds.validation.engine.population import check_step_loop
 from knownminds.validation.engine.question import load, verb
-from knownminds.validation.engine.result import Drawing, Result
+from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.scores import NOTHING, Score
 from knownminds.validation.engine.study import Cell, Rows, Study
 from knownminds.validation.engine.verdicts import LEAST_SIZE, MOST_SIZE, Verdict, judge_size

@@ -17,7 +17,7 @@ from knownminds.agents import AGENTS, Model
 from knownminds.agents.parameters import Array
 from knownminds.environments import ANSWERED
 from knownminds.inference import Measure
-from knownminds.validation.engine.result import identifier
+from knownminds.validation.engine.parts import identifier
 from knownminds.validation.engine.study import Cell
 from knownminds.validation.studies import POSTERIOR, RESULT
 

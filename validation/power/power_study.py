@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
-from pathlib import Path
 from time import process_time
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -14,7 +13,7 @@ import pandas as pd
 
 from knownminds.agents import Model
 from knownminds.agents.parameters import Array
-from knownminds.environments import Environment, make
+from knownminds.environments import Environment
 from knownminds.inference import FittedMeasure, Measure, identifiability
 from knownminds.inference.analysis import Comparison
 from knownminds.validation.engine.arguments import (
@@ -26,13 +25,11 @@ from knownminds.validation.engine.arguments import (
 from knownminds.validation.engine.engine import run
 from knownminds.validation.engine.group_law import checked_correlations
 from knownminds.validation.engine.population import check_step_loop
-from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.scores import Score
-from knownminds.validation.engine.study import Batch, Cell, Rows, Study, read_study
+from knownminds.validation.engine.study import Batch, Cell, Rows, Study
 from knownminds.validation.engine.verdicts import Verdict, not_judged, reason
 from knownminds.validation.pages.views import Curves, against_size
-from knownminds.validation.recovery.questions import Confuse
 
 from .aims import Aim
 from .dials import resolve_measure
@@ -44,7 +41,7 @@ from .operating_characteristics import (
     said,
     test_batch,
 )
-from .pilot import Pilot, pilot_of, played_in
+from .pilot import Pilot, pilot_of
 from .questions import PILOT, SIZES, Power
 
 if TYPE_CHECKING:
@@ -72,81 +69,11 @@ NOTES = (
     "there is something, not how large it is: the size of the effect is not confirmed.",
 )
 
-power = verb(Power, __name__)
-
-
-def compute(question: Power) -> Result:
-    """Answer `power`: designs, a search, a stopping rule, or rival models."""
-    question = as_played(question)
-    if question.against:
-        result: Result = confusion_of(question).answer()
-        return result
-    if question.find is not None:
-        from .smallest_design import search
-
-        return search(question)
-    if question.stop is not None:
-        from .sequential import stopping
-
-        return stopping(question)
-    return designs(question)
-
-
-def as_played(question: Power) -> Power:
-    """Return the question with the pilot's settings where the experiment is named alone."""
-    if not isinstance(question.environment, str) or not isinstance(question.pilot, str | Path):
-        return question
-    _, played = played_in(question.pilot)
-    return replace(question, environment=make(question.environment, **played))
-
-
-def read(folder: str | Path) -> Result:
-    """Return what the study in a folder says, also if it is not finished."""
-    study, _ = read_study(folder)
-    if study.cells[0].law.get("part_of_search") == "start":
-        from .smallest_design import read_search
-
-        return read_search(Path(folder))
-    if "rule" in study.cells[0].options:
-        from .sequential import say as say_rule
-
-        return say_rule(Rows.read(folder))
-    return say(Rows.read(folder))
-
 
 def with_single_sizes(question: Power) -> Power:
     """Return the question with numbers where lists of one number stand."""
     sizes = {name: several(getattr(question, name))[0] for name in SIZES}
     return replace(question, **sizes)
-
-
-def confusion_of(question: Power) -> Confuse:
-    """Return the comparison of models of `against`."""
-    allowed = (
-        "environment", "model", "against", "criterion", "subjects", "sessions", "trials",
-        "replicates", "truth", "pilot", "unconverged", "seed", "tell", *vars(question.running),
-    )  # fmt: skip
-    for option in fields(Power):
-        if option.name not in allowed and getattr(question, option.name) != option.default:
-            raise ValueError(
-                "With --against models are compared and no effect is looked for; got "
-                f"--{option.name.replace('_', '-')}. Leave one of them out."
-            )
-    one_of("criterion", question.criterion, ("aic", "bic"))
-    return Confuse(
-        question.environment,
-        [question.agent, *question.against],
-        criteria=[question.criterion],
-        subjects=question.subjects,
-        sessions=question.sessions,
-        trials=question.trials,
-        replicates=question.replicates or REPLICATES,
-        truth=question.truth,
-        pilot=question.pilot,  # type: ignore[arg-type]
-        unconverged=question.unconverged,
-        seed=question.seed,
-        **vars(question.running),
-    )
 
 
 def designs(question: Power) -> Result:

@@ -131,7 +131,7 @@ class Power(ExperimentQuestion["Result"]):
         "effect_sd", "spread", "correlation", "pilot", "run", "width", "rope", "unit", "criterion",
     )  # fmt: skip
     verb: ClassVar[str] = "power"
-    computed_in: ClassVar[str] = "power.power_study"
+    computed_in: ClassVar[str] = "power.power"
 
     environment: Environment | str = option(argument=True, kw_only=False)
     effect: Mapping[str, float | str] | None = option(

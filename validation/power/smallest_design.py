@@ -13,7 +13,7 @@ from knownminds.validation.engine.engine import Step, computed_steps, stored_ste
 from knownminds.validation.engine.population import check_step_loop
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.scores import Score
-from knownminds.validation.engine.study import Rows, Study, read_study
+from knownminds.validation.engine.study import Rows, Study, question_of, read_study
 from knownminds.validation.engine.verdicts import Verdict, reason
 from knownminds.validation.pages.views import Curves
 
@@ -56,7 +56,7 @@ def read_search(folder: Path) -> Result:
     """Return what the search in a folder says, as far as it went."""
     start, _ = read_study(folder)
     pilot = Pilot.of(start.cells[0])
-    sought = sought_in(Power.of_study(start, pilot=pilot, unconverged=False, run=None))
+    sought = sought_in(question_of(start, Power, pilot=pilot, unconverged=False, run=None))
     return _follow(sought, start, _sizes(sought), stored_steps(folder))
 
 

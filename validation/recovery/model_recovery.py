@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,12 +46,11 @@ from knownminds.validation.engine.arguments import (
     selection_of,
     several,
 )
-from knownminds.validation.engine.engine import run
-from knownminds.validation.engine.population import Lived, check_step_loop, draw_subjects, live
-from knownminds.validation.engine.question import verb
-from knownminds.validation.engine.result import Drawing, Result
+from knownminds.validation.engine.parts import Drawing
+from knownminds.validation.engine.population import Lived, draw_subjects, live
+from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.scores import Score, share
-from knownminds.validation.engine.study import Batch, Cell, Rows, Study, read_study
+from knownminds.validation.engine.study import Batch, Cell, Rows, Study
 from knownminds.validation.engine.verdicts import (
     ABOVE_CHANCE,
     CONFUSED_SHARE,
@@ -132,29 +130,6 @@ class ModelChoice:
         name, fits, _ = CRITERIA[self.criterion]
         end = "largest" if self.larger else "smallest"
         return f"{name}: {fits} of each subject; the model with the {end} sum over subjects is best"
-
-
-confuse = verb(Confuse, __name__)
-
-
-def compute(question: Confuse) -> Result:
-    """Answer `confuse`: designs, or the smallest one."""
-    if question.find is not None:
-        from .smallest_comparison import search
-
-        return search(question)
-    study = confusion_study(question)
-    check_step_loop(study)
-    return run(study, score_batch, say, question)
-
-
-def read(folder: str | Path) -> Result:
-    """Return what the study in a folder says, also if it is not finished."""
-    if read_study(folder)[0].cells[0].law.get("part_of_search") == "start":
-        from .smallest_comparison import read_search
-
-        return read_search(folder)
-    return say(Rows.read(folder))
 
 
 def confusion_study(question: Confuse) -> Study:

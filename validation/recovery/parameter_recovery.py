@@ -31,6 +31,7 @@ from knownminds.validation.engine.arguments import (
 from knownminds.validation.engine.engine import run
 from knownminds.validation.engine.group_fits import sample_group
 from knownminds.validation.engine.group_law import checked_correlations
+from knownminds.validation.engine.parts import Drawing
 from knownminds.validation.engine.population import (
     CHOSEN_PER_BATCH,
     CORRELATED,
@@ -41,7 +42,7 @@ from knownminds.validation.engine.population import (
     live,
 )
 from knownminds.validation.engine.question import verb
-from knownminds.validation.engine.result import Drawing, Result
+from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study
 from knownminds.validation.engine.verdicts import Verdict
 

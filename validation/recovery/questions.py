@@ -142,7 +142,7 @@ class Confuse(ExperimentQuestion["Result"]):
     command: ClassVar[str] = "confuse"
     rare: ClassVar[tuple[str, ...]] = ("lapse", "fit_lapse", "all_trials", "pilot")
     verb: ClassVar[str] = "confuse"
-    computed_in: ClassVar[str] = "recovery.model_recovery"
+    computed_in: ClassVar[str] = "recovery.confusion"
 
     environment: Environment | str = option(argument=True, kw_only=False)
     models: Sequence[type[Model] | str] = option("--model", kw_only=False)

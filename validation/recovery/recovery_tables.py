@@ -13,7 +13,7 @@ import scipy
 from knownminds.agents import Parameter, Parameters
 from knownminds.agents.parameters import Array
 from knownminds.validation.engine import scores as score
-from knownminds.validation.engine.result import Drawing
+from knownminds.validation.engine.parts import Drawing
 from knownminds.validation.engine.scores import Score
 from knownminds.validation.engine.verdicts import (
     HIGHEST_COVERAGE,

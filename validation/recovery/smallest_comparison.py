@@ -31,7 +31,7 @@ from knownminds.validation.engine.engine import Step, computed_steps, stored_ste
 from knownminds.validation.engine.population import check_step_loop
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.scores import Interval, Score, share
-from knownminds.validation.engine.study import Rows, Study, read_study
+from knownminds.validation.engine.study import Rows, Study, question_of, read_study
 from knownminds.validation.engine.verdicts import Verdict, reason
 from knownminds.validation.pages.views import Curves
 from knownminds.validation.power.bisection import (
@@ -87,7 +87,7 @@ def search(question: Confuse) -> Result:
 def read_search(folder: str | Path) -> Result:
     """Return what the search in a folder says, as far as it went."""
     start, _ = read_study(folder)
-    return _follow(Confuse.of_study(start, pilot=None), start, stored_steps(Path(folder)))
+    return _follow(question_of(start, Confuse, pilot=None), start, stored_steps(Path(folder)))
 
 
 def _study(question: Confuse, size: int, data_sets: int, name: str) -> Study:

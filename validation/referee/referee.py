@@ -30,8 +30,9 @@ from knownminds.validation.engine.members import (
     loaded_files,
     members_of,
 )
+from knownminds.validation.engine.parts import Part
 from knownminds.validation.engine.question import Running, command_line, verb
-from knownminds.validation.engine.result import Part, Result
+from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.study import Rows, check_code, versions
 from knownminds.validation.engine.usual_models import usual_model
 from knownminds.validation.engine.verdicts import Verdict
@@ -152,7 +153,7 @@ def _parts(
 ) -> dict[str, Callable[[Running], Result]]:
     """Return what computes each part, given where and how."""
     from knownminds.validation.calibration.calibration import calibrate
-    from knownminds.validation.recovery.model_recovery import confuse
+    from knownminds.validation.recovery.confusion import confuse
     from knownminds.validation.recovery.parameter_recovery import recover
 
     models, seed, sessions = [model.name, *rivals], question.seed, question.sessions

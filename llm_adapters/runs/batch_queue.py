@@ -7,59 +7,23 @@ import json
 import time
 import uuid
 from collections.abc import Awaitable, Coroutine, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
-from knownminds.llm_adapters.adapter import Failed
+from knownminds.environments.words.prompt import Prompt
+from knownminds.llm_adapters.adapter import Adapter, Failed, Sampling
 from knownminds.llm_adapters.batches import batches_of
 from knownminds.llm_adapters.batches.contract import Results, Standing
 
-from .admission import CAPPED, check_least
-from .ledger import OPEN, Attempt, Batch
+from .admission import CAPPED, NOT_SENT, Batching, Gate
+from .ledger import OPEN, Attempt, Batch, Ledger
 from .prices import Spent
-
-if TYPE_CHECKING:
-    from .runner import _Runner
 
 T = TypeVar("T")
 
-NOT_SENT = "not sent"  # the batch of an attempt that waits for one
 _GATHERING = 0.01  # seconds in which requests of other sessions may join a batch
 _DIGITS = 16  # of the name of a batch
 _AROUND = 256  # most bytes around a request in a batch
 _LONGEST = 2 * 86_400.0  # seconds that a batch may be in a state that is not known
-
-
-@dataclass(frozen=True)
-class Batching:
-    """How questions are sent in batches.
-
-    Parameters
-    ----------
-    turns : whether sessions whose trials tell of earlier ones use batches too: one for each trial
-    pause : seconds before it is looked for the first time whether a batch is over; grows by half
-    longest_pause : seconds that this growth ends at
-    search : seconds for which a batch that may have been submitted is looked for at the provider
-        before it is submitted again
-    patience : seconds for which it is looked again for results that should be there and are not,
-        before they count as paid for and lost
-    requests : most requests of a batch, below what the provider takes; batches then go one after
-        another, for servers that limit what is queued; None for what the provider takes
-    failures : how often in a row the provider may fail before the run stops
-    """
-
-    turns: bool = False
-    pause: float = 5.0
-    longest_pause: float = 60.0
-    search: float = 60.0
-    patience: float = 1_800.0
-    requests: int | None = None
-    failures: int = 20
-
-    def __post_init__(self) -> None:
-        """Check the ranges."""
-        check_least(self, 0, "pause", "longest_pause", "search", "patience")
-        check_least(self, 1, "requests", "failures")
 
 
 class _Waiting(NamedTuple):
@@ -70,15 +34,44 @@ class _Waiting(NamedTuple):
     over: asyncio.Future[None]
 
 
-class Rounds:
+class Sender(Protocol):
+    """What the queue needs of the run whose requests it sends."""
+
+    adapter: Adapter | None
+    ledger: Ledger
+    gate: Gate
+
+    def body_of(self, prompt: Prompt, settings: Sampling) -> dict[str, Any]:
+        """Return what is sent."""
+
+    def settle(
+        self, attempt: Attempt, came: bytes | Failed, prompt: Prompt, settings: Sampling
+    ) -> None:
+        """Write down what came of a request."""
+
+    def fail(self, error: Failed) -> None:
+        """Stop the run, which is in vain."""
+
+    def tell(self) -> None:
+        """Show whoever watches where the run stands."""
+
+
+class BatchQueue:
     """Gathers requests until every session waits for an answer, and sends them in batches.
 
     The name of a batch is in the ledger before it is submitted, so that it can be looked up.
+
+    Parameters
+    ----------
+    runner : of the run
+    how : how questions are sent
+    retry_errors : whether the requests of a batch that is lost are asked again
     """
 
-    def __init__(self, runner: _Runner, how: Batching):
+    def __init__(self, runner: Sender, how: Batching, retry_errors: bool):
         assert runner.adapter is not None
         self.runner, self.adapter, self.how = runner, runner.adapter, how
+        self.retry_errors = retry_errors
         self.ledger, self.gate = runner.ledger, runner.gate
         self.batches = batches_of(runner.adapter)
         self.sessions = self.busy = 0  # sessions that are played, and requests that do not wait
@@ -325,7 +318,7 @@ class Rounds:
         """Look again for a batch that is not there; if it does not come, stop or give it up."""
         if self._waits(batch):
             return
-        if not self.runner.how.retry_errors:
+        if not self.retry_errors:
             self.gate.stop(
                 f"batch {batch.provider_id} ({batch.name}) is not there: {error} Look whether key "
                 "and address are those it was submitted with. With --retry-errors its "

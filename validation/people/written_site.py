@@ -1,0 +1,42 @@
+"""What `page` answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from knownminds.environments.record.result import Result
+
+
+@dataclass(frozen=True)
+class Site(Result):
+    """A page that was written.
+
+    Parameters
+    ----------
+    environment : name of the experiment
+    settings : its settings
+    seed : everything random follows from it
+    subjects : how many sessions there are; that of subject k is the one at address k of the seed
+    trials : how many trials a session has at most
+    jspsych : version of jsPsych
+    size : of all files, in bytes
+    """
+
+    environment: str
+    settings: Mapping[str, Any]
+    seed: int
+    subjects: int
+    trials: int
+    jspsych: str
+    size: int
+
+    def __str__(self) -> str:
+        """Say what was written."""
+        sessions = "a session" if self.subjects == 1 else f"{self.subjects:,} sessions"
+        trials = "1 trial" if self.trials == 1 else f"{self.trials:,} trials"
+        return (
+            f"{self.environment}: {sessions} of at most {trials}, seed {self.seed}, jsPsych "
+            f"{self.jspsych}, {self.size / 1e6:.1f} MB"
+        )

@@ -1,0 +1,80 @@
+"""`power`: designs, the smallest of them, a stopping rule, or rival models."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from pathlib import Path
+
+from knownminds.environments import make
+from knownminds.validation.engine.arguments import one_of
+from knownminds.validation.engine.question import verb
+from knownminds.validation.engine.result import Result
+from knownminds.validation.engine.study import Rows, read_study
+from knownminds.validation.recovery.questions import Confuse
+
+from . import sequential, smallest_design
+from .pilot import played_in
+from .power_study import REPLICATES, designs, say
+from .questions import Power
+
+power = verb(Power, __name__)
+
+
+def compute(question: Power) -> Result:
+    """Answer `power`: designs, a search, a stopping rule, or rival models."""
+    question = as_played(question)
+    if question.against:
+        result: Result = confusion_of(question).answer()
+        return result
+    if question.find is not None:
+        return smallest_design.search(question)
+    if question.stop is not None:
+        return sequential.stopping(question)
+    return designs(question)
+
+
+def as_played(question: Power) -> Power:
+    """Return the question with the pilot's settings where the experiment is named alone."""
+    if not isinstance(question.environment, str) or not isinstance(question.pilot, str | Path):
+        return question
+    _, played = played_in(question.pilot)
+    return replace(question, environment=make(question.environment, **played))
+
+
+def read(folder: str | Path) -> Result:
+    """Return what the study in a folder says, also if it is not finished."""
+    study, _ = read_study(folder)
+    if study.cells[0].law.get("part_of_search") == "start":
+        return smallest_design.read_search(Path(folder))
+    if "rule" in study.cells[0].options:
+        return sequential.say(Rows.read(folder))
+    return say(Rows.read(folder))
+
+
+def confusion_of(question: Power) -> Confuse:
+    """Return the comparison of models of `against`."""
+    allowed = (
+        "environment", "model", "against", "criterion", "subjects", "sessions", "trials",
+        "replicates", "truth", "pilot", "unconverged", "seed", "tell", *vars(question.running),
+    )  # fmt: skip
+    for option in fields(Power):
+        if option.name not in allowed and getattr(question, option.name) != option.default:
+            raise ValueError(
+                "With --against models are compared and no effect is looked for; got "
+                f"--{option.name.replace('_', '-')}. Leave one of them out."
+            )
+    one_of("criterion", question.criterion, ("aic", "bic"))
+    return Confuse(
+        question.environment,
+        [question.agent, *question.against],
+        criteria=[question.criterion],
+        subjects=question.subjects,
+        sessions=question.sessions,
+        trials=question.trials,
+        replicates=question.replicates or REPLICATES,
+        truth=question.truth,
+        pilot=question.pilot,  # type: ignore[arg-type]
+        unconverged=question.unconverged,
+        seed=question.seed,
+        **vars(question.running),
+    )
