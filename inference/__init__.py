@@ -32,20 +32,20 @@ from .session_measure import SessionMeasure
 from .stability import split_scores, split_variance
 
 if TYPE_CHECKING:
+    from .groups.group_model import GroupModel, HierarchicalFit, hierarchical, pymc_model
+    from .groups.left_out_subjects import predict_left_out
     from .posteriors.arviz_objects import arviz_object, read_posterior, save_posterior
-    from .posteriors.group_model import GroupModel, HierarchicalFit, hierarchical, pymc_model
-    from .posteriors.left_out_subjects import predict_left_out
 
 MEASURES: Members[Measure] = Members("measures", lambda value: isinstance(value, Measure))
 
 # PyMC takes seconds to import, so these names are looked up at their first use.
 _LATER = {
-    "GroupModel": "posteriors.group_model",
-    "HierarchicalFit": "posteriors.group_model",
+    "GroupModel": "groups.group_model",
+    "HierarchicalFit": "groups.group_model",
     "arviz_object": "posteriors.arviz_objects",
-    "hierarchical": "posteriors.group_model",
-    "predict_left_out": "posteriors.left_out_subjects",
-    "pymc_model": "posteriors.group_model",
+    "hierarchical": "groups.group_model",
+    "predict_left_out": "groups.left_out_subjects",
+    "pymc_model": "groups.group_model",
     "read_posterior": "posteriors.arviz_objects",
     "save_posterior": "posteriors.arviz_objects",
 }

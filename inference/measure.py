@@ -675,7 +675,7 @@ class FittedMeasure(SubjectMeasure):
                 np.full((1, 1), np.nan)
             ), f"no value: {group.message}; sample the group (fit --method hierarchical)"
         from .groups.contrasts import drawn_means
-        from .posteriors.group_model import GroupModel  # PyMC: only where it is needed
+        from .groups.group_model import GroupModel  # PyMC: only where it is needed
 
         fit = GroupModel.build(data).sample(data)
         draws = drawn_means(fit, self.contrast)

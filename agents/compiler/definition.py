@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from knownminds.agents.parameters import IDENTITY, POSITIVE, UNIT, Parameter, Support
+from knownminds.agents.parameters import IDENTITY, POSITIVE, UNIT, Parameter, Parameters, Support
 
 SMALLEST = 1e-300  # the normal quantile of this uniform number is finite
 HALF_LOG_2_PI = 0.5 * float(np.log(2.0 * np.pi))
+
+
+class Definable(Protocol):
+    """What kernels are made of: the attributes and methods of a `Model` that are traced."""
+
+    name: ClassVar[str]
+    parameters: ClassVar[Parameters]
+    given: ClassVar[Any]
+    separate: ClassVar[tuple[str, ...]]
+    n_actions: ClassVar[int | None]
+    kinds: ClassVar[tuple[str, tuple[int, ...]] | None]
+    mixes_lapses: ClassVar[bool]
+    prepare: ClassVar[Any]
+    _outline: ClassVar[dict[str, Any]]
+
+    @classmethod
+    def with_values(cls, values: Mapping[str, Any], actions: int, trial: Any) -> Self: ...
+    @classmethod
+    def reports(cls) -> bool: ...
+    def remembered(self) -> dict[str, Any]: ...
+    def acts(self, trial: Any) -> Any: ...
+    def update(self, trial: Any) -> None: ...
 
 
 def declared(support: Support, description: str, mean: float, sd: float, **more: Any) -> Any:

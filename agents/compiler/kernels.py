@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -17,15 +17,12 @@ from knownminds.environments.environment import Environment
 from knownminds.environments.world import World
 
 from .cache import folder_of, loaded, module_text
-from .definition import SMALLEST
+from .definition import SMALLEST, Definable
 from .errors import explained
 from .likelihood import Likelihood
 from .simulation import Simulation
 from .symbols import STATE, new_graph, symbol
 from .tracing import Definition, Shapes
-
-if TYPE_CHECKING:
-    from knownminds.agents.model import Model
 
 Kernel = Callable[..., Any]
 Array = NDArray[np.float64]
@@ -80,11 +77,11 @@ class Played:
 
 # By class, and by number of actions or world. This is not an attribute of the class, since the
 # class may be sent to another process.
-_compiled: WeakKeyDictionary[type[Model], dict[int, Compiled]] = WeakKeyDictionary()
-_played: WeakKeyDictionary[type[Model], dict[Any, Played]] = WeakKeyDictionary()
+_compiled: WeakKeyDictionary[type[Definable], dict[int, Compiled]] = WeakKeyDictionary()
+_played: WeakKeyDictionary[type[Definable], dict[Any, Played]] = WeakKeyDictionary()
 
 
-def outline(model: type[Model]) -> dict[str, Any]:
+def outline(model: type[Definable]) -> dict[str, Any]:
     """Return the attributes of the model that follow from its definition alone.
 
     Raises
@@ -109,29 +106,29 @@ def outline(model: type[Model]) -> dict[str, Any]:
     return model._outline
 
 
-def _traced(model: type[Model], actions: int) -> Likelihood:
+def _traced(model: type[Definable], actions: int) -> Likelihood:
     either = inspect.getattr_static(model, "given") == "either"
     return Likelihood(Definition(model, actions), either and model.prepare is None)
 
 
-def _actions(model: type[Model], n_actions: int | None) -> int:
+def _actions(model: type[Definable], n_actions: int | None) -> int:
     """Return for how many actions a likelihood is compiled; prepared rows serve any number."""
     return model.n_actions or (n_actions if model.prepare is None else 2) or 2
 
 
-def _printed(model: type[Model], actions: int) -> tuple[str, Likelihood]:
+def _printed(model: type[Definable], actions: int) -> tuple[str, Likelihood]:
     with new_graph(), explained(model):
         traced = _traced(model, actions)
         about = f"Likelihood of {model.name} for {actions} actions, from its definition."
         return module_text(about, traced.roots, traced.lines()), traced
 
 
-def likelihood_text(model: type[Model], n_actions: int | None = None) -> str:
+def likelihood_text(model: type[Definable], n_actions: int | None = None) -> str:
     """Return the text of a model's likelihood for a number of actions."""
     return _printed(model, _actions(model, n_actions))[0]
 
 
-def likelihood_of(model: type[Model], n_actions: int | None) -> Compiled:
+def likelihood_of(model: type[Definable], n_actions: int | None) -> Compiled:
     """Return a model's likelihood for a number of actions, compiled at its first call.
 
     Raises
@@ -150,7 +147,7 @@ def likelihood_of(model: type[Model], n_actions: int | None) -> Compiled:
 
 
 def _printed_in(
-    model: type[Model], world: type[World], shapes: Shapes, actions: int
+    model: type[Definable], world: type[World], shapes: Shapes, actions: int
 ) -> tuple[str, Simulation]:
     with new_graph(), explained(model, world):
         traced = Simulation(model, world, shapes, actions)
@@ -158,13 +155,13 @@ def _printed_in(
         return module_text(about, traced.roots, traced.lines()), traced
 
 
-def simulation_text(model: type[Model], environment: Environment) -> str:
+def simulation_text(model: type[Definable], environment: Environment) -> str:
     """Return the text of a model's simulation in an experiment."""
     actions = model.n_actions or environment.n_actions or 2
     return _printed_in(model, environment.world, environment.drawn, actions)[0]
 
 
-def simulation_of(model: type[Model], environment: Environment) -> Played:
+def simulation_of(model: type[Definable], environment: Environment) -> Played:
     """Return the simulation of a model in an experiment, compiled at its first call.
 
     Raises
@@ -187,7 +184,7 @@ def simulation_of(model: type[Model], environment: Environment) -> Played:
     return played
 
 
-def played_in(model: type[Model], world: type[World], shapes: Shapes, actions: int) -> Played:
+def played_in(model: type[Definable], world: type[World], shapes: Shapes, actions: int) -> Played:
     """Return the simulation of a model in a world, given the shapes of the design's tables."""
     key = actions, world, tuple(sorted(shapes.items()))
     known = _played.setdefault(model, {})
@@ -201,7 +198,7 @@ def played_in(model: type[Model], world: type[World], shapes: Shapes, actions: i
     return known[key]
 
 
-def _crossed(model: type[Model], environment: Environment) -> str | None:
+def _crossed(model: type[Definable], environment: Environment) -> str | None:
     """Return a column by which the model begins anew between trials that the world connects."""
     span = environment.world.span
     tables = environment.tables(np.full((1, environment.n_draws), 0.5))

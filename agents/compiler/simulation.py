@@ -5,13 +5,14 @@ If the actions are given, the simulation follows what recorded sessions brought.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from knownminds.agents.sequences import LANES
 from knownminds.environments.world import World
 
+from .definition import Definable
 from .printing import Frame, Printer, block, costly_of_parameters, row
 from .symbols import (
     DATA,
@@ -27,9 +28,6 @@ from .symbols import (
     within,
 )
 from .tracing import Answer, Definition, Passage, Shapes, State, Trial, entries
-
-if TYPE_CHECKING:
-    from knownminds.agents.model import Model
 
 
 def _shares(answer: Answer) -> Any:
@@ -58,7 +56,9 @@ class Simulation:
     depends : whether the answers depend on that memory
     """
 
-    def __init__(self, model: type[Model] | None, world: type[World], shapes: Shapes, actions: int):
+    def __init__(
+        self, model: type[Definable] | None, world: type[World], shapes: Shapes, actions: int
+    ):
         # These symbols belong to the graph of this run.
         self._u, self._second = symbol("uniform number", DATA), symbol("second number", DATA)
         self._noise, self._rate = symbol("normal number", DATA), symbol("lapse rate", DATA)
@@ -161,7 +161,7 @@ class Simulation:
         outputs = [*self.given.values(), *self.brought.values(), self.passage.present]
         return [*outputs, *(x for _, x in self.state.values())]
 
-    def _check_read(self, model: type[Model] | None, world: type[World]) -> None:
+    def _check_read(self, model: type[Definable] | None, world: type[World]) -> None:
         internal = {self._u, self._second, self._noise, self._rate}
         internal |= {symbol("action", DATA), symbol("response", DATA)}
         odd = [x.value for x in self._read if x.value not in self.names and x not in internal]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from knownminds.environments.world import World, by_column
 
-from .definition import Law, Probabilities
+from .definition import Definable, Law, Probabilities
 from .symbols import (
     DATA,
     PARAMETER,
@@ -27,9 +27,6 @@ from .symbols import (
     symbol,
     within,
 )
-
-if TYPE_CHECKING:
-    from knownminds.agents.model import Model
 
 LAPSE = "lapse"
 
@@ -136,14 +133,14 @@ class Definition:
     start : what is remembered before the first trial, by flat names
     """
 
-    def __init__(self, model: type[Model], actions: int, lapses: bool = False):
+    def __init__(self, model: type[Definable], actions: int, lapses: bool = False):
         self.model, self.actions = model, actions
         names = (*model.parameters.names, *([LAPSE] if lapses else []))
         self.parameters = {n: symbol(n, PARAMETER) for n in names}
         self._begun: dict[str, Any] = {}
         self.start = merged(self._begin)
 
-    def _agent(self) -> Model:
+    def _agent(self) -> Definable:
         first = Trial(only=self.model.separate)
         return self.model.with_values(self.parameters, self.actions, first)
 
@@ -153,7 +150,7 @@ class Definition:
         _check_apart(self._begun, "begin")
         return numbers(self._begun)
 
-    def _remembering(self) -> Model:
+    def _remembering(self) -> Definable:
         agent = self._agent()
         vars(agent).update(shaped(self._begun, _remembered))
         return agent
@@ -227,7 +224,7 @@ class Definition:
 
         return merged(run)
 
-    def _check_parameters(self, agent: Model, method: str) -> None:
+    def _check_parameters(self, agent: Definable, method: str) -> None:
         """Refuse a definition that changes a parameter, which must be one number for all trials."""
         for name, value in self.parameters.items():
             if agent.__dict__.get(name) is not value:
@@ -236,7 +233,7 @@ class Definition:
                     f"set to self.{name} in begin(), and change that"
                 )
 
-    def _check_unchanged(self, agent: Model, method: str) -> None:
+    def _check_unchanged(self, agent: Definable, method: str) -> None:
         """Refuse an answer that changes what is remembered, since only `update` may do that."""
         self._check_parameters(agent, method)
         after, before = agent.remembered(), flat(shaped(self._begun, _remembered))

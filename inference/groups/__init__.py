@@ -1,4 +1,5 @@
-"""The density of a group: its deviations, compiled code and NUTS, and PyMC's graph of it.
+"""Groups: their density and its sampling, crossed levels, formulas, and subjects that are left out.
 
-The posteriors import it. It imports fits, and from posteriors the parts of a group.
+Users import it through `knownminds.inference`. It imports fits, and from posteriors what judges
+draws.
 """

@@ -11,11 +11,13 @@ import numpy as np
 from knownminds.agents.parameters import Array, Parameters
 from knownminds.environments.later import formulaic
 from knownminds.environments.later import pandas as pd
-from knownminds.inference.posteriors.sampling import stacked
+
+from .sampling import stacked
 
 if TYPE_CHECKING:
     from knownminds.inference.groups.formulas import GroupDesign
-    from knownminds.inference.posteriors.group_model import HierarchicalFit
+
+    from .group_model import HierarchicalFit
 
 MASS = 0.9
 NEGLIGIBLE = 0.1  # share of the distance between a prior's 16% and 50% (or 50% and 84%) points
@@ -168,7 +170,7 @@ def _typical_members(
 
     The last is a function: the mean parameter over subjects with some columns set to a value, [S].
     """
-    from knownminds.inference.posteriors.group_model import expected_of
+    from .group_model import expected_of
 
     design, begin = fit.design, 0
     every = expected_of(fit.posterior, fit.parameters, design.regressors)

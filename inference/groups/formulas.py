@@ -18,8 +18,8 @@ from knownminds.agents import Model
 from knownminds.agents.parameters import Array, Parameters
 from knownminds.environments.later import formulaic
 from knownminds.environments.later import pandas as pd
-from knownminds.inference.posteriors.crossed_levels import BETWEEN
 
+from .crossed_levels import BETWEEN
 from .deviations import ALONE, Deviations
 
 ANSWERS = ("action", "response", "reward", "outcome")  # these cannot move a parameter

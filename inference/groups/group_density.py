@@ -14,19 +14,19 @@ from numpy.typing import NDArray
 from knownminds.agents.compiled import read_only
 from knownminds.agents.parameters import Array
 from knownminds.inference.fits.model_data import ModelData, Unknowns
-from knownminds.inference.posteriors.crossed_levels import Levels
-from knownminds.inference.posteriors.sampling import (
+
+from .addresses import Address, Columns, addresses_of, likelihood_address, views
+from .crossed_levels import Levels
+from .formulas import GroupDesign
+from .group_kernels import KINDS, Group, density, rows_at
+from .sampling import (
     Settings,
     Tell,
     dataset_of,
     run_nutpie,
     stacked,
 )
-from knownminds.inference.posteriors.subject_coordinates import SubjectCoordinates
-
-from .addresses import Address, Columns, addresses_of, likelihood_address, views
-from .formulas import GroupDesign
-from .group_kernels import KINDS, Group, density, rows_at
+from .subject_coordinates import SubjectCoordinates
 
 DIMENSIONS = {
     "group_mean": ("parameter",),

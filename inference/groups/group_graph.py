@@ -10,13 +10,13 @@ import pytensor.tensor as pt
 
 from knownminds.agents.parameters import Array, Parameters
 from knownminds.inference.fits.model_data import ModelData, Unknowns
-from knownminds.inference.posteriors.crossed_levels import Levels, in_units
 from knownminds.inference.posteriors.likelihood_op import LogLikelihood
-from knownminds.inference.posteriors.sampling import kernel_inputs
-from knownminds.inference.posteriors.subject_coordinates import SubjectCoordinates
 
+from .crossed_levels import Levels, in_units
 from .deviations import Deviations
 from .formulas import GroupDesign
+from .sampling import kernel_inputs
+from .subject_coordinates import SubjectCoordinates
 
 
 def group_graph(

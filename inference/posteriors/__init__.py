@@ -1,4 +1,4 @@
-"""Posteriors of one subject and of a group, their sampling, and comparison of models.
+"""Posteriors of single subjects, ArviZ's objects of all posteriors, and comparison of models.
 
-Users import it through `knownminds.inference`. It imports fits.
+Users import it through `knownminds.inference`. It imports fits, and from groups what samples.
 """

@@ -13,9 +13,10 @@ from knownminds.agents.parameters import Array
 from knownminds.agents.sequences import numbered
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.groups.hyperprior import HyperpriorDraws
+from knownminds.inference.groups.population_draws import marginal_log_likelihood
 
 if TYPE_CHECKING:
-    from .group_model import HierarchicalFit
+    from knownminds.inference.groups.group_model import HierarchicalFit
 
 DRAWS = 500  # log-likelihoods are kept for so many draws of the posterior, at most
 LEAST_DRAWS = 40
@@ -25,31 +26,6 @@ PROPOSALS = 128
 VALUES = 2_000_000  # values of a variable by trial that are kept, unless the fewest draws have more
 TRIALS = 100_000_000  # trials whose likelihoods are computed, unless the fewest draws take more
 AT_ONCE = 2_000_000  # rows of prefixes that are held in memory
-# The names that samplers use, and those that ArviZ looks for.
-STATISTICS = {
-    "diverging": "diverging",
-    "energy": "energy",
-    "logp": "lp",
-    "depth": "tree_depth",
-    "n_steps": "n_steps",
-    "step_size": "step_size",
-    "mean_tree_accept": "acceptance_rate",
-    "energy_error": "energy_error",
-    "maxdepth_reached": "reached_max_treedepth",
-}
-
-
-def statistics_of(dataset: xr.Dataset) -> xr.Dataset:
-    """Return a sampler's statistics of each draw, under the names that ArviZ looks for."""
-    kept: dict[str, Any] = {}
-    for name, statistic in STATISTICS.items():
-        if (
-            name in dataset
-            and set(dataset[name].dims) == {"chain", "draw"}
-            and statistic not in kept
-        ):
-            kept[statistic] = dataset[name]
-    return xr.Dataset(kept)
 
 
 def log_likelihood_group(fit: HierarchicalFit) -> xr.Dataset:
@@ -60,8 +36,6 @@ def log_likelihood_group(fit: HierarchicalFit) -> xr.Dataset:
     given the group alone: the subject's parameters are integrated out, so that `arviz.loo` leaves
     subjects out. `trial` is missing if the model's trials have no likelihoods of their own.
     """
-    from .comparison import marginal_log_likelihood
-
     posterior = fit.posterior
     chains, draws = posterior.sizes["chain"], posterior.sizes["draw"]
     n_rows = int(fit.data.sequences.length.sum())

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from knownminds.inference.fits.model_data import ModelData
 
 from .arviz_groups import log_likelihood_group, predicted_group, prior_group
+from .posterior import Posterior
 
 if TYPE_CHECKING:
-    from .group_model import HierarchicalFit
-    from .posterior import Posterior
+    from knownminds.inference.groups.group_model import HierarchicalFit
 
 LIBRARIES = ("knownminds", "numpy", "numba", "pymc", "nutpie", "arviz", "xarray")
 
@@ -46,8 +46,6 @@ def _contents(
     predicted: Mapping[str, NDArray[np.float32]] | None,
 ) -> tuple[dict[str, xr.Dataset], dict[str, Any]]:
     """Return the groups and attributes of `arviz_object`."""
-    from .posterior import Posterior
-
     groups = _of_single(fit) if isinstance(fit, Posterior) else _of_group(fit)
     if not isinstance(fit, Posterior):
         data = fit.data
@@ -193,8 +191,6 @@ def _observed(data: ModelData) -> xr.Dataset:
 
 
 def _attributes(fit: HierarchicalFit | Posterior) -> dict[str, Any]:
-    from .posterior import Posterior
-
     versions = {name: version(name) for name in LIBRARIES}
     attributes: dict[str, Any] = {
         "inference_library": "knownminds",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,12 +92,6 @@ class Posterior(Result):
         """One row per subject: posterior means, interval ends, Pareto k."""
         more = {"pareto_k": self.pareto_k, "method": self.method, "status": self.status}
         return subject_table(self.subjects, self.names, self.mean, self.interval(mass), more)
-
-    def to_arviz(self) -> Any:
-        """Return ArviZ's own object; see `arviz_object`."""
-        from .arviz_objects import arviz_object
-
-        return arviz_object(self)
 
 
 def posterior(

@@ -9,15 +9,15 @@ import pymc as pm
 
 from knownminds.agents.parameters import Array
 from knownminds.inference.fits.model_data import ModelData, Unknowns
-
-from .likelihood_op import LogLikelihood
-from .sampling import (
+from knownminds.inference.groups.sampling import (
     Settings,
     compile_for_nutpie,
     dataset_of,
     kernel_inputs,
     run_nutpie,
 )
+
+from .likelihood_op import LogLikelihood
 
 _COMPILED: dict[Any, Any] = {}  # the one that was used last
 

@@ -14,8 +14,8 @@ from knownminds.agents import (
 )
 from knownminds.environments import make
 from knownminds.inference import ModelData, maximum_likelihood
-from knownminds.inference.posteriors import left_out_subjects
-from knownminds.inference.posteriors.left_out_subjects import predict_left_out
+from knownminds.inference.groups import left_out_subjects
+from knownminds.inference.groups.left_out_subjects import predict_left_out
 from knownminds.inference.posteriors.model_weights import protected_exceedance, stacking_weights
 
 PLACE = make("instrumental_learning", n_visits=12)

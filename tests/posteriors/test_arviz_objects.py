@@ -18,9 +18,9 @@ from knownminds.inference import (
     save_posterior,
 )
 from knownminds.inference.groups.formulas import GroupDesign
+from knownminds.inference.groups.group_model import HierarchicalFit
+from knownminds.inference.groups.sampling import Settings
 from knownminds.inference.posteriors.convergence import check_convergence
-from knownminds.inference.posteriors.group_model import HierarchicalFit
-from knownminds.inference.posteriors.sampling import Settings
 
 pytest.importorskip("h5netcdf", reason="netCDF files need h5netcdf")
 
@@ -128,7 +128,7 @@ def test_posteriors_of_single_subjects_say_how_far_to_trust_them(data, tmp_path)
     assert group(found, "observed_data").sizes["row"] == N * 16
     assert found.attrs["model"] == "rescorla_wagner"
     with pytest.raises(KeyError):
-        single.to_arviz()["observed_data"]  # it does not keep its data
+        arviz_object(single)["observed_data"]  # it does not keep its data
 
 
 def test_the_likelihood_of_each_trial_is_that_of_a_step_loop(fit, trials):

@@ -6,7 +6,7 @@ import pytest
 from knownminds.agents import AGENTS, simulate
 from knownminds.environments import Trials, make
 from knownminds.inference import hierarchical
-from knownminds.inference.posteriors.crossed_levels import units_of
+from knownminds.inference.groups.crossed_levels import units_of
 
 MODEL = AGENTS["weighted_bayes"]
 N_PEOPLE, N_PLACES = 9, 4

@@ -16,7 +16,7 @@ from knownminds.inference.groups.contrasts import (
 )
 from knownminds.inference.groups.formulas import GroupDesign
 from knownminds.inference.groups.marginal import marginal
-from knownminds.inference.posteriors.comparison import marginal_log_likelihood
+from knownminds.inference.groups.population_draws import marginal_log_likelihood
 
 MEAN = np.array([-0.6, 1.1, 0.2])
 FORMULA = "alpha ~ age + drug + (drug | subject)"

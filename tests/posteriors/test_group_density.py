@@ -12,11 +12,11 @@ from knownminds.inference import (
     Unknowns,
     hierarchical,
 )
+from knownminds.inference.groups import sampling
+from knownminds.inference.groups.crossed_levels import Levels
 from knownminds.inference.groups.deviations import Deviations
 from knownminds.inference.groups.formulas import GroupDesign
-from knownminds.inference.posteriors import sampling
-from knownminds.inference.posteriors.comparison import marginal_log_likelihood
-from knownminds.inference.posteriors.crossed_levels import Levels
+from knownminds.inference.groups.population_draws import marginal_log_likelihood
 
 N = 6
 

@@ -18,9 +18,9 @@ from knownminds.inference import (
     ModelData,
     Unknowns,
 )
+from knownminds.inference.groups.sampling import dataset_of, kernel_inputs
 from knownminds.inference.posteriors.convergence import check_convergence
 from knownminds.inference.posteriors.likelihood_op import LogLikelihood
-from knownminds.inference.posteriors.sampling import dataset_of, kernel_inputs
 
 MEAN = np.array([-0.3, 1.1, 0.2])
 SPREAD = np.array([0.8, 0.4, 0.4])
@@ -113,7 +113,7 @@ def test_sampling_stops_at_the_first_round_that_suffices(monkeypatch, enough):
         reasons = () if len(rounds) == enough else ("too few",)
         return replace(check_convergence(posterior, effects, 0), reasons=reasons)
 
-    monkeypatch.setattr("knownminds.inference.posteriors.group_model.check_convergence", judged)
+    monkeypatch.setattr("knownminds.inference.groups.group_model.check_convergence", judged)
     fit = GroupModel.build(data).sample(data, draws=10, tune=10, seed=3)
     assert rounds == [10, 20, 40][:enough]
     assert fit.settings.draws == fit.posterior.sizes["draw"] == rounds[-1]

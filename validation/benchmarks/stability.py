@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from knownminds.environments import Environment, Trials
-from knownminds.inference.posteriors.crossed_levels import units_of
+from knownminds.inference.groups.crossed_levels import units_of
 from knownminds.inference.stability import VarianceSplit, split_scores, split_variance
 from knownminds.validation.engine.parts import Part
 from knownminds.validation.pages.views import WHO, Cell, Rows, ends

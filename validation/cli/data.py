@@ -82,7 +82,7 @@ def _import(question: AskImport, form: Form) -> None:
 
 
 def _export(question: AskExport, form: Form) -> None:
-    from knownminds.inference.posteriors.crossed_levels import BETWEEN
+    from knownminds.inference.groups.crossed_levels import BETWEEN
 
     written = question.answer()
     _print_written(written, question.out, form)

@@ -26,9 +26,9 @@ from knownminds.environments import (
 from knownminds.inference.fits.missing_answers import missing_answer_bounds
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.fits.point import maximum_likelihood
+from knownminds.inference.groups.crossed_levels import units_of
 from knownminds.inference.groups.formulas import GroupDesign
 from knownminds.inference.groups.marginal import MarginalFit, marginal
-from knownminds.inference.posteriors.crossed_levels import units_of
 from knownminds.inference.posteriors.posterior import Posterior, posterior
 from knownminds.validation.engine.arguments import one_of, resolve_model, selection_of, set_to
 from knownminds.validation.engine.parts import Drawing

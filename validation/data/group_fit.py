@@ -11,7 +11,7 @@ import pandas as pd
 from knownminds.agents import Model
 from knownminds.environments import ANSWERED, Trials
 from knownminds.inference.fits.model_data import Unknowns
-from knownminds.inference.posteriors.crossed_levels import units_of
+from knownminds.inference.groups.crossed_levels import units_of
 from knownminds.validation.engine.parts import Drawing
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.verdicts import Verdict

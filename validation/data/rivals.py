@@ -20,8 +20,8 @@ from knownminds.environments import Environment, Trials, session_stream, unknown
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.fits.point import maximum_likelihood
 from knownminds.inference.groups.formulas import GroupDesign, moved_by
+from knownminds.inference.groups.left_out_subjects import PredictedSubjects, predict_left_out
 from knownminds.inference.posteriors.arviz_scores import LARGEST_PARETO_K
-from knownminds.inference.posteriors.left_out_subjects import PredictedSubjects, predict_left_out
 from knownminds.inference.posteriors.model_weights import protected_exceedance, stacking_weights
 from knownminds.validation.engine.parts import Drawing
 from knownminds.validation.engine.result import Result

@@ -29,9 +29,9 @@ from knownminds.inference.causes.causal_answers import as_published, causal_answ
 from knownminds.inference.causes.cell_contrast import CellContrast
 from knownminds.inference.causes.least_squares_reasoner import Scoring
 from knownminds.inference.causes.reasoner_measure import ReasonerMeasure
+from knownminds.inference.groups.crossed_levels import units_of
 from knownminds.inference.measure import Measure, counts_text, reason_of
 from knownminds.inference.performance import performance_of
-from knownminds.inference.posteriors.crossed_levels import units_of
 from knownminds.validation.engine.arguments import one_of, set_to
 from knownminds.validation.engine.parts import Drawing
 from knownminds.validation.engine.question import command_line, in_one

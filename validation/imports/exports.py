@@ -9,7 +9,7 @@ import pandas as pd
 
 from knownminds.environments import Environment, Trials, make
 from knownminds.environments.record.csv_cells import csv_text
-from knownminds.inference.posteriors.crossed_levels import units_of
+from knownminds.inference.groups.crossed_levels import units_of
 
 
 def hbayesdm_table(trials: Trials, environment: Environment) -> pd.DataFrame:

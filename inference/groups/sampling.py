@@ -23,6 +23,18 @@ if TYPE_CHECKING:
 Tell = Callable[[str], None]
 FIRST_WORD, HEARTBEAT = 2.0, 30.0  # seconds until the first line of progress; between later ones
 LEAST_STOPPED = 20  # draws of a sampler out of time are kept from so many draws per chain on
+# The names that samplers use, and those that ArviZ looks for.
+STATISTICS = {
+    "diverging": "diverging",
+    "energy": "energy",
+    "logp": "lp",
+    "depth": "tree_depth",
+    "n_steps": "n_steps",
+    "step_size": "step_size",
+    "mean_tree_accept": "acceptance_rate",
+    "energy_error": "energy_error",
+    "maxdepth_reached": "reached_max_treedepth",
+}
 
 
 @dataclass(frozen=True)
@@ -184,6 +196,21 @@ def dataset_of(trace: Any, name: str) -> xr.Dataset:
     result = trace[name]
     dataset: xr.Dataset = result.to_dataset() if hasattr(result, "to_dataset") else result
     return dataset
+
+
+def statistics_of(dataset: xr.Dataset) -> xr.Dataset:
+    """Return a sampler's statistics of each draw, under the names that ArviZ looks for."""
+    import xarray as xr  # which is slow to import
+
+    kept: dict[str, Any] = {}
+    for name, statistic in STATISTICS.items():
+        if (
+            name in dataset
+            and set(dataset[name].dims) == {"chain", "draw"}
+            and statistic not in kept
+        ):
+            kept[statistic] = dataset[name]
+    return xr.Dataset(kept)
 
 
 def stacked(posterior: xr.Dataset, name: str, *dims: str) -> Array:

@@ -11,13 +11,14 @@ from scipy.special import logsumexp
 
 from knownminds.agents.parameters import Array
 from knownminds.inference.fits.model_data import ModelData, Unknowns
-from knownminds.inference.groups.deviations import Deviations
-from knownminds.inference.groups.formulas import GroupDesign
-from knownminds.inference.groups.hyperprior import HyperpriorDraws
+from knownminds.inference.posteriors.arviz_scores import LARGEST_PARETO_K, smooth_weights
+from knownminds.inference.posteriors.comparison import LeaveOneOut
 
-from .arviz_scores import LARGEST_PARETO_K, smooth_weights
-from .comparison import GroupLaw, LeaveOneOut, marginal_log_likelihood, marginals_of_others
+from .deviations import Deviations
+from .formulas import GroupDesign
 from .group_model import GroupModel, HierarchicalFit, Sampling, expected_of
+from .hyperprior import HyperpriorDraws
+from .population_draws import PopulationDraws, marginal_log_likelihood, marginals_of_others
 
 CHAINS, DRAWS, TUNE = 4, 250, 500  # sampling of the group
 USED = 500  # draws of the group by which subjects are predicted, evenly spaced
@@ -132,20 +133,20 @@ def predict_left_out(
     last = fit.settings
     sampling |= {"draws": last.draws, "tune": last.tune, "related": last.related}
     for i in worst_first[:MOST_REFITS] if converged else ():
-        law, sure = _law_without(group, int(i), sampling)
-        exact = marginals_of_others(fit, law, np.array([i]), seed, PROPOSALS)
+        without, sure = _population_without(group, int(i), sampling)
+        exact = marginals_of_others(fit, without, np.array([i]), seed, PROPOSALS)
         predicted[i] = logsumexp(exact) - np.log(len(exact))
         own_k[i], again[i] = (-np.inf if sure else np.inf), 1
     elpd[there], pareto_k[there], refitted[there] = predicted, own_k, again
     leave_one_out = LeaveOneOut(data.model.name, names, elpd, pareto_k, refitted)
-    law = GroupLaw.of(fit)
-    root = np.diag(np.median(law.spread[chosen], axis=0))
-    if law.root is not None:
-        standard = law.root[chosen] / law.spread[chosen][:, :, None]
+    population = PopulationDraws.of(fit)
+    root = np.diag(np.median(population.spread[chosen], axis=0))
+    if population.root is not None:
+        standard = population.root[chosen] / population.spread[chosen][:, :, None]
         whole = (standard @ np.swapaxes(standard, 1, 2)).mean(axis=0)
         root = root @ np.linalg.cholesky(whole)
-    expected = np.median(law.expected[chosen], axis=0)
-    return PredictedSubjects(unknowns, there, leave_one_out, expected, root, law.rows)
+    expected = np.median(population.expected[chosen], axis=0)
+    return PredictedSubjects(unknowns, there, leave_one_out, expected, root, population.rows)
 
 
 def _spaced(fit: HierarchicalFit) -> NDArray[np.int64]:
@@ -154,8 +155,10 @@ def _spaced(fit: HierarchicalFit) -> NDArray[np.int64]:
     return np.linspace(0, count - 1, min(USED, count)).astype(np.int64)
 
 
-def _law_without(group: GroupModel, i: int, sampling: Sampling) -> tuple[GroupLaw, bool]:
-    """Return the law of a subject's rows by the group without it, and whether that converged."""
+def _population_without(
+    group: GroupModel, i: int, sampling: Sampling
+) -> tuple[PopulationDraws, bool]:
+    """Return the population by a group without a subject, and whether that group converged."""
     n = len(group.design.subjects)
     one = group.only(np.array([i])).design
     parameters = group.unknowns.parameters
@@ -164,10 +167,10 @@ def _law_without(group: GroupModel, i: int, sampling: Sampling) -> tuple[GroupLa
         rng = np.random.default_rng([sampling["seed"], 5])
         drawn = HyperpriorDraws.of(parameters, one, CHAINS * DRAWS, rng)
         root = drawn.roots(one.deviations) if len(one.deviations.pairs) else None
-        return GroupLaw(drawn.expected, drawn.spread, root, rows), True
+        return PopulationDraws(drawn.expected, drawn.spread, root, rows), True
     others = group.only(np.delete(np.arange(n), i))
     fit = others.sample(others.data, **sampling)
     chosen = _spaced(fit)
     mean = expected_of(fit.posterior, parameters, one.regressors)[chosen]
     root = fit.covariance_roots[chosen] if fit.correlated else None
-    return GroupLaw(mean, fit.spreads[chosen], root, rows), fit.verdict == "converged"
+    return PopulationDraws(mean, fit.spreads[chosen], root, rows), fit.verdict == "converged"

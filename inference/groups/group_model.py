@@ -19,19 +19,19 @@ from knownminds.environments import Trials
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import Result
 from knownminds.inference.fits.model_data import ModelData, Unknowns
-from knownminds.inference.groups.formulas import GroupDesign, Regressors
-from knownminds.inference.groups.group_density import GroupDensity
+from knownminds.inference.posteriors.convergence import Convergence, check_convergence, group_terms
 from knownminds.inference.subject_table import subject_table
 
-from .arviz_groups import statistics_of
-from .convergence import Convergence, check_convergence, group_terms
 from .crossed_levels import Levels, in_units, units_of
+from .formulas import GroupDesign, Regressors
+from .group_density import GroupDensity
 from .sampling import (
     OutOfTimeError,
     Settings,
     Tell,
     dataset_of,
     stacked,
+    statistics_of,
     unstacked,
 )
 from .subject_coordinates import SubjectCoordinates
@@ -234,12 +234,6 @@ class HierarchicalFit(Result):
         """One row per subject: posterior means and interval ends on the natural scale."""
         more = {"n_trials": self.data.n_trials, "status": self.status}
         return subject_table(self.subjects, self.names, self.estimate, self.interval(mass), more)
-
-    def to_arviz(self) -> Any:
-        """Return the posterior as ArviZ holds one: see `arviz_object`."""
-        from .arviz_objects import arviz_object
-
-        return arviz_object(self)
 
 
 class Sampling(TypedDict, total=False):
@@ -451,7 +445,7 @@ class GroupModel:
     @cached_property
     def pymc_model(self) -> pm.Model:
         """The density as a PyMC model."""
-        from knownminds.inference.groups.group_graph import group_graph
+        from .group_graph import group_graph
 
         chosen = self.coordinates(self.data)
         return group_graph(self.data, self.unknowns, chosen, self.design, self.levels)
