@@ -30,6 +30,19 @@ from knownminds.agents import AGENTS, simulate
 from knownminds.environments import make
 from knownminds.inference import MEASURES, Analysis, StoppingRule
 from knownminds.inference.diagnosis.belief_decisions import BeliefDecisions
+from knownminds.validation.benchmarks.claims import (
+    ABOVE,
+    FAILS,
+    HOLDS,
+    NONE,
+    UNTOLD,
+    Claim,
+    effect_of,
+    verdict_of,
+)
+from knownminds.validation.benchmarks.measures import measures
+from knownminds.validation.benchmarks.paper import About, Answers
+from knownminds.validation.benchmarks.registry import plan_of
 from knownminds.validation.calibration.rank_uniformity import judge
 from knownminds.validation.data.audited import STORED
 from knownminds.validation.diagnosis.coherence_tests import (
@@ -56,6 +69,10 @@ PEEKER = {
     "u_yes_1": 4.0, "u_yes_0": -4.0, "u_defer_1": 1.0, "u_defer_0": 0.5, "c": 0.0, "d": 1.0,
     "s_between": 0.2, "s_report": 0.05,
 }  # fmt: skip
+# Observers who weigh priors by so much more than likelihoods, and models whose score rises by so
+# many standard deviations with a feature; half of the largest is the smallest that counts.
+CLAIMED = {"participant": (0.0, 0.1, 0.2, 0.4), "model": (0.0, 0.23, 0.46)}
+OBSERVERS, SPREAD, PROBLEMS = (1, 3, 10), 0.2, 50  # participants, their sd, sessions of each
 WIDTHS = (1.0, 0.85, 0.7)  # of a posterior, relative to the right one
 RANKS = 99
 KEY = ["conclusion", "unit", "units"]
@@ -73,6 +90,8 @@ def tasks(names: Sequence[str]) -> Iterator[Task]:
         *((f"stopping rule: {kind}", "subject", n) for n in LOOKS for kind in RULES),
         *(("calibrate", "replicate", n) for n in (100, 200)),
         *(("diagnosis", "context", n) for n in CONTEXTS),
+        *(("claims", "participant", n) for n in OBSERVERS),
+        ("claims", "model", 35),
     ]  # fmt: skip
     return (task for task in every if not names or task[0] in names)
 
@@ -81,7 +100,8 @@ def computed(task: Task, replicates: int, seed: int) -> pd.DataFrame:
     """Return the rows of a task; one row with the reason if there are none."""
     began = perf_counter()
     conclusion, unit, units = task
-    of_unit = {"replicate": _of_ranks, "context": _of_coherence}
+    of_unit = {"replicate": _of_ranks, "context": _of_coherence, "participant": _of_claims,
+               "model": _of_claims}  # fmt: skip
     work = of_unit.get(unit, _of_rule if ":" in conclusion else _of_measure)
     try:
         rows = work(conclusion, unit, units, replicates, seed)
@@ -213,6 +233,76 @@ def _of_coherence(_: str, unit: str, units: int, replicates: int, seed: int) -> 
                 }
             )  # fmt: skip
     return pd.DataFrame(rows)
+
+
+def _of_claims(_: str, unit: str, units: int, replicates: int, seed: int) -> pd.DataFrame:
+    """Judge claims of scores whose truth is known: a mean over participants, and a coefficient.
+
+    "holds" errs where there is no effect; "does not hold" errs from the smallest effect that counts
+    on (the claim of none the other way round). "cannot be told" errs never and finds nothing.
+    """
+    rows = []
+    features = pd.read_csv(plan_of("cogbench").with_name("cogbench_features.csv"))
+    effects = CLAIMED[unit]
+    least = effects[-1] / 2
+    for effect in effects:
+        rng = np.random.default_rng((seed, units, int(100 * effect)))
+        if unit == "participant":
+            scores = _weights(effect, units, replicates, rng)
+            more: dict[str, Any] = {"minus": "likelihood_weighting"}
+        else:
+            scores = pd.concat([_featured(effect, features, rng, k) for k in range(replicates)])
+            more = {"on": "rlhf"}
+        for direction in (ABOVE, NONE):
+            claim = Claim("c", "", HOLDS, "", "prior_weighting", direction, least=least, **more)
+            words = []
+            for _, some in scores.groupby("data_set"):
+                known = features if unit == "model" else None
+                who = list(some["participant"].unique())
+                words.append(verdict_of(claim, effect_of(claim, some, who, (), known)))
+            true = effect == 0 if direction == NONE else effect >= least
+            false = effect >= least if direction == NONE else effect == 0
+            for word, errs in ((HOLDS, false), (FAILS, true), (UNTOLD, False)):
+                rows.append({
+                    "players": "without" if errs else "with", "effect": effect,
+                    "kind": f"{direction}: {word}",
+                    "rejected": share(words.count(word), len(words)), "failed": words.count(""),
+                })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _weights(effect: float, n: int, replicates: int, rng: np.random.Generator) -> pd.DataFrame:
+    """Return the weights of priors and likelihoods that are measured of observers who play."""
+    place, model = make("probabilistic_reasoning"), AGENTS["weighted_bayes"]
+    names, spread = list(model.parameters.names), 0.0 if n == 1 else SPREAD
+    each = np.zeros((n * replicates, len(names)))
+    gap = rng.normal(effect, spread, n * replicates)
+    for name, value in (("b_prior", 0.8 + gap / 2), ("b_likelihood", 0.8 - gap / 2),
+                        ("sigma", 0.3)):  # fmt: skip
+        each[:, names.index(name)] = value
+    whole = np.repeat(each, PROBLEMS, axis=0)
+    trials = simulate(model, whole, place, seed=int(rng.integers(2**31))).frame
+    number = trials["subject"].astype(int) // PROBLEMS
+    trials = trials.assign(participant=number.astype(str), session=trials["subject"],
+                           subject="0", cell=place.name, variant="base")  # fmt: skip
+    who = tuple(trials["participant"].unique())
+    about = About({place.name: place}, who)
+    rows = measures(Answers(trials, about), "prior_weighting", "likelihood_weighting")
+    return rows.assign(data_set=rows["participant"].astype(int) // n)
+
+
+def _featured(
+    effect: float, features: pd.DataFrame, rng: np.random.Generator, number: int
+) -> pd.DataFrame:
+    """Return normal scores of the 35 models that rise with one feature and share base models."""
+    rise = effect * features["rlhf"] / features["rlhf"].std()
+    base, index = np.unique(features["base_model"], return_inverse=True)
+    left = np.sqrt(1 - effect**2)
+    noise = left * (0.5 * rng.standard_normal(len(base))[index]
+                    + np.sqrt(0.75) * rng.standard_normal(len(features)))  # fmt: skip
+    none = {"standard_error": np.nan, "freedom": np.nan, "influence": None}
+    return pd.DataFrame({"participant": features["participant"], "score": "prior_weighting",
+                         "value": rise + noise, "data_set": number, **none})  # fmt: skip
 
 
 def failing(table: pd.DataFrame) -> pd.DataFrame:

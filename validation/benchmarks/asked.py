@@ -11,8 +11,8 @@ from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.result import Result, Text
 
 from .benchmark import take_answers
-from .page import benchmark_result, read_result
-from .plan import read_plan
+from .page import benchmark_result, only_claims, read_result
+from .plan import Plan, read_plan
 from .questions import AskBenchmark
 from .registry import paper_of, plan_of
 from .running import (
@@ -36,12 +36,16 @@ def compute(question: AskBenchmark) -> Result | Text:
     how = {name: getattr(question, name) for name in ("small", "seed", "paraphrases")}
     plan = read_plan(question.name, question.plan, **how)
     reach = {name: getattr(question, name) for name in ("base_url", "key_variable", "timeout")}
-    if question.from_ and not question.dry_run:
+    alone = "claims" if question.claims else "numbers" if question.numbers else ""
+    people = _people_alone(question)
+    if (question.from_ or people) and not question.dry_run:
         files = [Path(file) for file in question.from_]
-        for line in take_answers(question.folder, plan, files, _options(question)):
+        for line in take_answers(question.folder, plan, files, _options(question), people):
             question.say(line)
         if not question.llm:
-            return read_result(question.folder)
+            return _shown(question, plan, alone)
+    if alone and not question.llm:
+        return _shown(question, plan, alone)
     options = _options(question)
     players = players_of(plan, question.llm, prices=question.price, images=question.images, **reach)
     blocked = blocked_of(plan, players)
@@ -64,16 +68,27 @@ def compute(question: AskBenchmark) -> Result | Text:
     )  # fmt: skip
     nothing = played.cells["trials"].sum() and not played.cells["readable"].sum()
     code = 3 if nothing else 0 if played.complete else 1
+    if alone:
+        return only_claims(question.folder, plan, alone)
     return benchmark_result(played).about(exit_code=code)
+
+
+def _shown(question: AskBenchmark, plan: Plan, alone: str) -> Result | Text:
+    """Return the page of what is in the folder, or its claims or numbers alone."""
+    if alone:
+        return only_claims(question.folder, plan, alone)
+    return read_result(question.folder)
+
+
+def _people_alone(question: AskBenchmark) -> list[Path]:
+    """Return the file of people's trials where the page has no place for their values."""
+    if question.people is None or paper_of(question.name).people:
+        return []
+    return [Path(question.people)]
 
 
 def _options(question: AskBenchmark) -> dict[str, Any]:
     """Return what the page is made of besides the trials."""
-    if question.people is not None and not paper_of(question.name).people:
-        raise ValueError(
-            f"--people are values that models are set beside; the page of {question.name} has no "
-            "place for them. Leave it out."
-        )
     for name, file in (("--features", question.features), ("--people", question.people)):
         if file is not None and not Path(file).is_file():
             raise ValueError(f"{name} is a CSV file; there is none at {file}.")
@@ -82,5 +97,7 @@ def _options(question: AskBenchmark) -> dict[str, Any]:
         "seed": question.seed,
         "paraphrases": question.paraphrases if question.paraphrases > 1 else None,
         "features": None if question.features is None else str(question.features),
-        "people": None if question.people is None else str(question.people),
+        "people": None
+        if question.people is None or _people_alone(question)
+        else str(question.people),
     }

@@ -25,6 +25,7 @@ from knownminds.llm_adapters.runs.ledger import Ledger, has_run
 from knownminds.llm_adapters.runs.prices import NANO
 from knownminds.llm_adapters.runs.runner import TRIALS, read_run
 from knownminds.validation.costs.wordings import SHIPPED
+from knownminds.validation.data.scores_of_trials import INFLUENCE
 from knownminds.validation.data.trials_of_runs import (
     BY,
     load,
@@ -37,15 +38,19 @@ from knownminds.validation.engine.study import versions
 from knownminds.validation.pages.views import WHO
 
 from .known import live
-from .paper import CELL, KNOWN, VARIANT, About
+from .paper import CELL, KNOWN, SCORES, VARIANT, About
 from .plan import BASE, Cell, Plan, read_plan
+from .public_files import CROWD, PublicFiles, is_checkout, public_files
+from .registry import plan_of
 
 FILE = "benchmark.json"
 PLAN = "plan.toml"
 RUNS = "runs"
 MINDS = "known"
+PUBLISHED_SCORES = "published.parquet"
 # Of trials, what no page needs and takes most of the room.
 _LEFT_OUT = ["raw_text", "prompt_hash", "note"]
+_ENTRIES = {"benchmark", "models", "published", "people", "own", "options", "blocked", "versions"}
 FINISHED, UNFINISHED, NOT_BEGUN = "finished", "unfinished", "not begun"
 UNREAD = "no readable answer"
 NO_TEMPERATURE = "none"
@@ -74,6 +79,10 @@ class Played:
         All trials of everybody, with their conditions.
     options
         How the page is made: small, features, people, seed.
+    published, people
+        Who of the models are of a paper's own files, and who are people.
+    scores
+        Scores that were published without trials, with the columns `SCORES`.
     """
 
     folder: Path
@@ -84,6 +93,9 @@ class Played:
     trials: pd.DataFrame
     options: Mapping[str, Any]
     versions: Mapping[str, str]
+    published: tuple[str, ...] = ()
+    people: tuple[str, ...] = ()
+    scores: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=SCORES))
 
     @property
     def complete(self) -> bool:
@@ -104,10 +116,14 @@ class Played:
         }
         paths = (self.options.get(name) for name in ("features", "people"))
         features, people = (None if path is None else Path(path) for path in paths)
+        shipped = plan_of(plan.benchmark).with_name(f"{plan.benchmark}_features.csv")
+        if features is None and self.published and shipped.is_file():
+            features = shipped
         return About(
             environments=plan.environments,
             participants=(*self.models, *plan.known),
             known=tuple(plan.known),
+            crowd=self.people,
             own=self.own,
             truth=truth,
             paraphrases=int(self.options.get("paraphrases") or 1),
@@ -136,6 +152,8 @@ def begin(
     options: Mapping[str, Any],
     blocked: Mapping[tuple[str, str], str],
     own: Mapping[str, Sequence[str]],
+    published: Sequence[str] = (),
+    people: Sequence[str] = (),
 ) -> None:
     """Write down what is planned, before the first call; a folder of another plan is refused.
 
@@ -145,6 +163,8 @@ def begin(
         By model and cell, why it cannot be played.
     own
         By model, the settings that make it a participant of its own.
+    published, people
+        Who of the models are of a paper's own files, and who are people.
     """
     requested, models = set(models), list(models)
     kept = dict(options)
@@ -163,9 +183,15 @@ def begin(
         kept = stored["options"] | {k: v for k, v in kept.items() if v is not None}
         reasons = {(one["model"], one["cell"]): one["reason"] for one in stored["blocked"]}
         blocked = {k: why for k, why in reasons.items() if k[0] not in requested} | dict(blocked)
+        published, people = (
+            list(dict.fromkeys([*stored[name], *some]))
+            for name, some in (("published", published), ("people", people))
+        )
     content = {
         "benchmark": plan.benchmark,
         "models": models,
+        "published": list(published),
+        "people": list(people),
         "own": own,
         "options": kept,
         "blocked": [{"model": m, "cell": c, "reason": why} for (m, c), why in blocked.items()],
@@ -220,7 +246,18 @@ def read_benchmark(folder: str | Path) -> Played:
         trials=with_columns(put_together(parts)) if parts else pd.DataFrame(),
         options=options,
         versions=stored["versions"],
+        published=tuple(stored["published"]),
+        people=tuple(stored["people"]),
+        scores=_published_scores(path),
     )
+
+
+def _published_scores(folder: Path) -> pd.DataFrame:
+    """Return the scores that came without trials; a table without rows where none did."""
+    file = folder / PUBLISHED_SCORES
+    if not file.is_file():
+        return pd.DataFrame(columns=SCORES)
+    return pd.read_parquet(file.absolute()).reindex(columns=SCORES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,13 +277,23 @@ class _Taken:
 
 
 def take_answers(
-    folder: Path, plan: Plan, sources: Sequence[str | Path], options: Mapping[str, Any]
+    folder: Path,
+    plan: Plan,
+    sources: Sequence[str | Path],
+    options: Mapping[str, Any],
+    people: Sequence[str | Path] = (),
 ) -> list[str]:
     """Take answers that there are into a benchmark, each into the cell that it was asked in.
 
-    Sources are files of trials, folders of runs, and logs of Inspect's. A participant is a value
-    of the column `model`, else the file. A cell is that of the experiment and its conditions;
-    what else of the design differs is said. The model of a log is called as Inspect calls it.
+    Sources are files of trials, folders of runs, logs of Inspect's, and folders of a paper's own
+    public files. A participant is a value of the column `model`, else the file. A cell is that of
+    the experiment and its conditions; what else of the design differs is said. The model of a log
+    is called as Inspect calls it.
+
+    Parameters
+    ----------
+    people
+        Files of trials of people, who are one participant together.
 
     Returns a line for each participant and cell.
 
@@ -256,38 +303,30 @@ def take_answers(
         If a source cannot be read, or is of no cell of the plan or of a cell that was run.
     """
     taken: dict[tuple[str, Cell], _Taken] = {}
-    for name, trials, prefix in _sources(sources):
-        frame = trials.frame
-        if "environment" not in frame:
-            raise ValueError(
-                f"Answers are those to an experiment; {name} names none. Import it, or add a "
-                "column 'environment'."
-            )
-        who = frame[BY] if BY in frame else pd.Series(np.nan, frame.index)
-        keys: list[Any] = [prefix + who.astype(object).where(who.notna(), name).astype(str)]
-        keys += [frame[column] for column in ("environment", *AS_SET) if column in frame]
-        for key, rows in frame.groupby(keys, sort=False, dropna=False):
-            model = str(key[0])
-            part = rows.reset_index(drop=True)
-            part.attrs = dict(frame.attrs)
-            cell, differs = _cell_of_trials(Trials(part), plan, name)
-            one = taken.setdefault((model, cell), _Taken())
-            if has_run(folder_of_cell(folder, model, cell)) or (prefix and one.parts):
-                raise ValueError(
-                    f"A participant has a run or a log of a cell, or files; {model} has several "
-                    f"of {cell.name}, the last in {name}. Leave one."
-                )
-            label = name if name not in one.parts else f"{name}+{len(one.parts)}"
-            part.attrs = {}
-            one.parts[label] = part
-            one.differs.update(dict.fromkeys(differs))
+    public = [public_files(path) for path in map(Path, sources) if _is_public(path)]
+    own_files = [path for path in map(Path, sources) if not _is_public(path)]
+    for name, trials, prefix in _sources(own_files):
+        for model, part in _by_participant(name, trials, prefix):
+            _take(taken, folder, plan, name, model, part, single=bool(prefix))
+    for name, trials, _ in _sources(people):
+        for _, part in _by_participant(name, trials):
+            _take(taken, folder, plan, name, CROWD, part, single=False)
+    passed, theirs = _take_public(taken, folder, plan, public)
+    if not taken:
+        why = "; ".join(passed) or "no file"
+        raise ValueError(f"Answers are of a cell of the plan; nothing in the folder is: {why}.")
     own = {m: [*Participant.read(m).sampling] if m.startswith(LOGGED) else [] for m, _ in taken}
     reasons = {
         (model, cell.key): f"other design: {', '.join(one.differs)}"
         for (model, cell), one in taken.items()
         if one.differs
     }
-    begin(folder, plan, list(own), options, reasons, own)
+    crowd = {name for found in public for name in found.people} | ({CROWD} if people else set())
+    there = {model for model, _ in taken}
+    begin(
+        folder, plan, list(own), options, reasons, own,
+        [m for m in own if m in theirs], [m for m in own if m in crowd & there],
+    )  # fmt: skip
     lines = []
     for (model, cell), one in taken.items():
         with writable(folder_of_cell(folder, model, cell)) as run:
@@ -295,7 +334,120 @@ def take_answers(
             Trials.from_frame(whole).save(run / TRIALS)
         line = f"{', '.join(one.parts)}: {model} in {cell.name}, {len(whole)} trials"
         lines.append(f"{line}; other design: {', '.join(one.differs)}" if one.differs else line)
-    return lines
+    scores = [found.scores.drop(columns=INFLUENCE) for found in public if len(found.scores)]
+    if scores:
+        whole = pd.concat(scores, ignore_index=True)
+        whole.to_parquet((folder / PUBLISHED_SCORES).absolute())
+        lines.append(f"published scores of {whole[WHO].nunique()} engines, {len(whole)} in all")
+    return [*lines, *passed]
+
+
+def _is_public(path: Path) -> bool:
+    """Say whether a source is a folder of tables of others, not of runs or logs."""
+    return is_checkout(path) and not any(
+        file.suffix == ".eval" or file.name == TRIALS for file in path.rglob("*")
+    )
+
+
+def _by_participant(
+    name: str, trials: Trials, prefix: str = ""
+) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield the rows of each participant and condition of a source."""
+    frame = trials.frame
+    if "environment" not in frame:
+        raise ValueError(
+            f"Answers are those to an experiment; {name} names none. Import it, or add a "
+            "column 'environment'."
+        )
+    who = frame[BY] if BY in frame else pd.Series(np.nan, frame.index)
+    keys: list[Any] = [prefix + who.astype(object).where(who.notna(), name).astype(str)]
+    keys += [frame[column] for column in ("environment", *AS_SET) if column in frame]
+    for key, rows in frame.groupby(keys, sort=False, dropna=False):
+        part = rows.reset_index(drop=True)
+        part.attrs = dict(frame.attrs)
+        yield str(key[0]), part
+
+
+def _take(
+    taken: dict[tuple[str, Cell], _Taken], folder: Path, plan: Plan, name: str, model: str,
+    part: pd.DataFrame, single: bool,
+) -> None:  # fmt: skip
+    """Add rows of a participant to what is taken; ValueError if they are of no cell."""
+    cell, differs = _cell_of_trials(Trials(part), plan, name)
+    one = taken.setdefault((model, cell), _Taken())
+    if has_run(folder_of_cell(folder, model, cell)) or (single and one.parts):
+        raise ValueError(
+            f"A participant has a run or a log of a cell, or files; {model} has several "
+            f"of {cell.name}, the last in {name}. Leave one."
+        )
+    label = name if name not in one.parts else f"{name}+{len(one.parts)}"
+    part.attrs = {}
+    one.parts[label] = part
+    one.differs.update(dict.fromkeys(differs))
+
+
+def _take_public(
+    taken: dict[tuple[str, Cell], _Taken], folder: Path, plan: Plan, public: Sequence[PublicFiles]
+) -> tuple[list[str], set[str]]:
+    """Take a paper's own files; what is of no cell of the plan is passed over and said.
+
+    Of several versions of the same questions the last one is taken, and of answers at several
+    temperatures those at the plan's. Returns what was passed over, and who is in the files.
+    """
+    passed: dict[str, list[str]] = {}
+    theirs: set[str] = set()
+    for found in public:
+        for reason, names in found.passed.items():
+            passed.setdefault(reason, []).extend(names)
+        parts = [
+            (name, model, part)
+            for name, trials in found.trials
+            for model, part in _by_participant(name, trials)
+        ]
+        last: dict[tuple[Any, ...], float] = {}
+        for _, model, part in parts:
+            key = _asked(model, part)
+            last[key] = max(last.get(key, -1.0), _version(part))
+        for name, model, part in parts:
+            warm = _number_in(part, "temperature")
+            cell_warm = {c.sampling.temperature for c in plan.cells} - {None}
+            if _version(part) < last[_asked(model, part)]:
+                passed.setdefault("an earlier version of the prompts", []).append(name)
+            elif warm is not None and cell_warm and warm not in cell_warm:
+                passed.setdefault("a temperature that is not the plan's", []).append(name)
+            else:
+                try:
+                    _take(taken, folder, plan, name, model, part, single=False)
+                except ValueError as error:
+                    reason = str(error).partition(";")[2].partition(".")[0]
+                    reason = reason.replace(name, "a file").strip() or str(error)
+                    passed.setdefault(reason, []).append(name)
+                    continue
+                theirs.add(model)
+        theirs |= set(found.scores[WHO])
+    return [
+        f"passed over, {reason}: {len(names)} ({', '.join(names[:3])}{', ...' * (len(names) > 3)})"
+        for reason, names in passed.items()
+    ], theirs
+
+
+def _asked(model: str, part: pd.DataFrame) -> tuple[Any, ...]:
+    """Return by what the answers of two versions of prompts are the same questions."""
+    names = [name for name in ("environment", *AS_SET, "temperature") if name in part]
+    return (model, *(str(part[name].iloc[0]) for name in names))
+
+
+def _version(part: pd.DataFrame) -> float:
+    """Return the number of the version of the prompts; 0 where they have none."""
+    return _number_in(part, "template") or 0.0
+
+
+def _number_in(part: pd.DataFrame, column: str) -> float | None:
+    """Return the number that stands first in a column; None where there is none."""
+    if column not in part:
+        return None
+    value = float(pd.to_numeric(part[column].iloc[:1], errors="coerce").iloc[0])
+    return value if np.isfinite(value) else None
 
 
 def _sources(paths: Sequence[str | Path]) -> Iterator[tuple[str, Trials, str]]:
@@ -360,7 +512,7 @@ def _kept(folder: Path) -> dict[str, Any]:
     file = folder / FILE
     try:
         content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        if not {"benchmark", "models", "own", "options", "blocked", "versions"} <= {*content}:
+        if not {*content} >= _ENTRIES:
             raise ValueError("entries are missing")
     except (OSError, ValueError, TypeError) as error:
         raise ValueError(f"{file} is damaged or not of knownminds ({error}).") from None

@@ -97,6 +97,8 @@ def prepare(trials: pd.DataFrame, about: About) -> pd.DataFrame:
     over = about.option("over", ["condition"] if "condition" in answers else [])
     answers = _over(answers, over) if over else _with_conditions(answers, about)
     if about.people is None:
+        if PEOPLE in about.crowd:  # their trials are among the answers
+            answers["person"] = answers["subject"].astype(str).where(answers[WHO] == PEOPLE)
         return answers
     if (answers[WHO] == PEOPLE).any():
         raise ValueError(
@@ -207,8 +209,7 @@ def profiles(data: Answers) -> Profiles:
             influence=pd.Series(moved, units.index),
         )
         score = f"{label}: " + rows[SETTING] + ", " + rows[PROMPT]
-        compared = (rows[WHO] != PEOPLE) & (name not in UNCOMPARED)
-        parts.append(rows.assign(score=score.where(compared)))
+        parts.append(rows.assign(score=score if name not in UNCOMPARED else None))
     return Profiles(profile, pd.concat(parts, ignore_index=True))
 
 

@@ -8,17 +8,32 @@ import pandas as pd
 
 from knownminds.environments import ANSWERED, Outcome
 from knownminds.validation.costs.wordings import SHIPPED
+from knownminds.validation.data.score_scale import read_csv
 from knownminds.validation.engine.parts import Part
 from knownminds.validation.engine.question import command_line
-from knownminds.validation.engine.result import Result
+from knownminds.validation.engine.result import Result, Text
+from knownminds.validation.engine.screen import text_of
 from knownminds.validation.engine.verdicts import Verdict
-from knownminds.validation.pages.views import Cell, Rows
+from knownminds.validation.pages.views import WHO, Cell, Rows
 
-from .benchmark import FINISHED, UNREAD, Played, read_benchmark
+from .benchmark import FILE, FINISHED, UNREAD, Played, read_benchmark
+from .claims import (
+    PUBLISHED,
+    RUN_NOW,
+    Group,
+    beside_printed,
+    claims_part,
+    covered,
+    judged,
+    numbers_part,
+    read_numbers,
+)
 from .comparison import comparison
 from .known import recovery
-from .paper import Paper, part_of
-from .registry import paper_of
+from .paper import SCORES, About, Paper, part_of
+from .plan import Plan
+from .public_files import with_summaries
+from .registry import paper_of, plan_of
 from .stability import stability
 
 NOTES = (
@@ -43,6 +58,7 @@ def benchmark_result(played: Played, paper: Paper | None = None) -> Result:
     """
     about, paper = played.about, paper or paper_of(played.plan.benchmark)
     parts: list[Part] = []
+    scores = pd.DataFrame(columns=SCORES)
     if len(played.trials):
         parts, scores = paper.parts(played.trials, about)
         if about.known:
@@ -51,6 +67,7 @@ def benchmark_result(played: Played, paper: Paper | None = None) -> Result:
             parts.append(comparison(scores, played.trials, about))
         if about.paraphrases > 1:
             parts += stability(played.trials, about, paper)
+    parts += claimed(played, scores)
     parts.append(_cells(played.cells))
     options = {name: played.options.get(name) for name in OPTIONS}
     over = played.cells["status"].isin((FINISHED, UNREAD))
@@ -83,6 +100,72 @@ def benchmark_result(played: Played, paper: Paper | None = None) -> Result:
         ),
         versions=played.versions,
     )
+
+
+def claimed(played: Played, scores: pd.DataFrame) -> list[Part]:
+    """Return the parts of claims and of printed numbers; none where a plan has neither.
+
+    Published scores stand in the place of those of trials: they are of all participants, and as
+    the paper computed them.
+    """
+    plan, about = played.plan, played.about
+    groups = []
+    theirs, now = set(played.published), [m for m in about.models if m not in played.published]
+    if theirs:
+        features = features_of(about)
+        if len(played.scores):
+            known = set() if features is None else set(features[WHO].astype(str))
+            every = [str(name) for name in played.scores[WHO].unique()]
+            who = [name for name in every if name in known] or every
+            published = with_summaries(played.scores, set(who))
+            groups.append(Group(PUBLISHED, tuple(who), published, ("human",)))
+        else:
+            who = [m for m in about.models if m in theirs]
+            groups.append(Group(PUBLISHED, tuple(who), scores, played.people))
+    if now:
+        groups.append(Group(RUN_NOW, tuple(now), scores, played.people))
+    groups += [Group(name, (name,), scores, played.people) for name in about.known]
+    parts = []
+    if plan.claims:
+        parts.append(claims_part(judged(plan.claims, groups, features_of(about))))
+    values, places = read_numbers(plan_of(plan.benchmark), plan.benchmark)
+    if len(values):
+        beside = beside_printed(values, groups, features_of(about))
+        parts.append(numbers_part(beside, covered(values, places)))
+    return parts
+
+
+def features_of(about: About) -> pd.DataFrame | None:
+    """Return the table of features; None without one."""
+    if about.features is None:
+        return None
+    return read_csv("A table of features", about.features, (WHO, "base_model"))
+
+
+def only_claims(folder: Path, plan: Plan, name: str) -> Text:
+    """Return the claims, or the printed numbers, of a benchmark alone; nothing is written.
+
+    Without a benchmark in the folder the lines stand as they are, and nothing is checked.
+    """
+    if (folder / FILE).is_file():
+        played = read_benchmark(folder)
+        paper, about = paper_of(played.plan.benchmark), played.about
+        scores = (
+            paper.scores(played.trials, about) if len(played.trials)
+            else pd.DataFrame(columns=SCORES)
+        )  # fmt: skip
+        parts, title = claimed(played, scores), paper.title
+    else:
+        values, places = read_numbers(plan_of(plan.benchmark), plan.benchmark)
+        parts = [claims_part(judged(plan.claims, [], None))] if plan.claims else []
+        if len(values):
+            beside = beside_printed(values, [], None)
+            parts.append(numbers_part(beside, covered(values, places)))
+        title = paper_of(plan.benchmark).title
+    chosen = [part for part in parts if part.name == name]
+    if not chosen:
+        raise ValueError(f"The plan of {plan.benchmark} has no {name}. Leave --{name} out.")
+    return Text(text_of(Result(title, tables=dict(chosen[0].tables), notes=(chosen[0].text,))))
 
 
 def _models(cells: pd.DataFrame) -> pd.DataFrame:

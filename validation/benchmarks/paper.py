@@ -50,6 +50,8 @@ class About:
         Everybody, models first, also who has no readable answer at all.
     known
         Those among them that are known agents, the references.
+    crowd
+        Those among them that are people.
     truth
         Of known agents by name and cell: the model and its parameters, `{"model": "random_rater",
         "bias": 0.5}`.
@@ -72,6 +74,7 @@ class About:
     environments: Mapping[str, Environment]
     participants: tuple[str, ...]
     known: tuple[str, ...] = ()
+    crowd: tuple[str, ...] = ()
     truth: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
     own: Mapping[str, Sequence[str]] = field(default_factory=dict)
     features: Path | None = None
@@ -83,8 +86,9 @@ class About:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Participants that are no known agents."""
-        return tuple(name for name in self.participants if name not in self.known)
+        """Participants that are neither known agents nor people."""
+        others = (*self.known, *self.crowd)
+        return tuple(name for name in self.participants if name not in others)
 
     def option(self, name: str, usual: Any) -> Any:
         """Return an option of the paper; `usual` where it was not set."""

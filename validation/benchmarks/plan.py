@@ -16,11 +16,13 @@ from knownminds.environments import Environment, make, unknown
 from knownminds.llm_adapters import Sampling
 from knownminds.validation.costs.wordings import SHIPPED, wordings
 
+from .claims import Claim, read_claims
 from .registry import plan_of
 
 BASE = "base"  # the variant in which an experiment is as the paper has it
 MOST_SESSIONS = 1_000_000
-_PLAN = ("benchmark", "seed", "small", "sampling", "experiments", "variants", "known", "models")
+_PLAN = ("benchmark", "seed", "small", "sampling", "experiments", "variants", "known", "models",
+         "claims")  # fmt: skip
 _EXPERIMENT = ("environment", "sessions", "settings", "sampling", "variants", "small")
 _VARIANT = ("settings", "sampling", "sessions")
 _SMALL = ("settings", "sessions")
@@ -91,6 +93,8 @@ class Plan:
         From which all sessions follow.
     text
         The TOML that says all this.
+    claims
+        What the paper claims, each a line.
     """
 
     benchmark: str
@@ -99,6 +103,7 @@ class Plan:
     models: Mapping[str, Mapping[str, Any]]
     seed: int
     text: str
+    claims: tuple[Claim, ...] = ()
 
     @property
     def environments(self) -> dict[str, Environment]:
@@ -166,7 +171,8 @@ def read_plan(
     whole = isinstance(plan_seed, int) and not isinstance(plan_seed, bool) and plan_seed >= 0
     if not whole:
         raise ValueError(f"The seed of a plan is a whole number from 0 on; got {plan_seed!r}.")
-    return Plan(benchmark, cells, known, models, plan_seed, text)
+    claims = read_claims(_table("claims", content))
+    return Plan(benchmark, cells, known, models, plan_seed, text, claims)
 
 
 def _in_words(cell: Cell, n: int) -> list[Cell]:

@@ -45,10 +45,15 @@ class AskBenchmark(Calling["Result | Text"]):
     features
         A CSV file of what is known of the models.
     people
-        People, of cogbench and colliders: their trials, or a CSV file of values: metric, value.
+        Trials of people, who are a participant; of cogbench also a CSV file of values: metric,
+        value.
     from_
-        Answers that there are: files of trials, folders of runs, logs of Inspect's. With --llm they
-        stand beside models that run now.
+        Answers that there are: files of trials, folders of runs, logs of Inspect's, the folder of
+        the paper's own public files. With --llm they stand beside models that run now.
+    claims
+        Print the paper's claims alone, each with its verdict.
+    numbers
+        Print the paper's numbers alone, each beside ours.
     out
         Folder of the benchmark.
     """
@@ -70,6 +75,8 @@ class AskBenchmark(Calling["Result | Text"]):
     features: str | Path | None = option(read=Path, default=None)
     people: str | Path | None = option(read=Path, default=None)
     from_: Sequence[str | Path] = ()
+    claims: bool = False
+    numbers: bool = False
     dry_run: bool = False
     out: str | Path | None = option(read=Path, default=None)
 
