@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from knownminds.environments.environment import Choice, Environment, Observation
+from knownminds.environments.environment import Environment
+from knownminds.environments.turn import Choice, Observation
 
 from .compiler.definition import SMALLEST, Law, log_mixed, probabilities
 from .compiler.kernels import Kernel, likelihood_of, outline, simulation_of

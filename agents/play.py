@@ -19,9 +19,9 @@ from knownminds.environments import (
     answer_columns,
     session_stream,
 )
-from knownminds.environments.environment import Choice
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.streams import session_uniforms
+from knownminds.environments.turn import Choice
 from knownminds.environments.world import follow_world
 
 from .compiled import read_only

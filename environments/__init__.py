@@ -6,6 +6,7 @@
 from types import ModuleType as _Module
 from typing import Any
 
+from knownminds.environments.record.recording import answer_columns as answer_columns
 from knownminds.members import Members as _Members
 
 from .bandits.balloon_risk import BalloonRisk as BalloonRisk
@@ -38,9 +39,6 @@ from .design import Design as Design
 from .design import session_stream as session_stream
 from .diagnosis.diagnosis import Diagnosis as Diagnosis
 from .environment import Environment as Environment
-from .environment import Observation as Observation
-from .environment import Turn as Turn
-from .environment import answer_columns as answer_columns
 from .fields import Field as Field
 from .fields import Fields as Fields
 from .fields import Number as Number
@@ -76,6 +74,8 @@ from .session import ChosenSession as ChosenSession
 from .session import Picked as Picked
 from .session import Session as Session
 from .session import check_questions as check_questions
+from .turn import Observation as Observation
+from .turn import Turn as Turn
 from .words.answer import ANSWERED as ANSWERED
 from .words.answer import Answer as Answer
 from .words.answer import Outcome as Outcome

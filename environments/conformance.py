@@ -11,9 +11,10 @@ from knownminds.environments.words.answer import Outcome
 from knownminds.environments.words.prompt import Prompt
 
 from .design import Design, session_stream
-from .environment import Choice, Environment, Given, Observation, Turn
+from .environment import Environment
 from .session import Session
 from .streams import session_uniforms
+from .turn import Choice, Given, Observation, Turn
 from .world import follow_world
 
 

@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 
 from .conditions import shipped_words
 from .design import Design
-from .environment import Environment, Observation, Turn
+from .environment import Environment
+from .turn import Observation, Turn
 from .words.names import unknown
 from .words.prompt import Message, Prompt, paraphrases_of
 from .world import Payoffs, Points

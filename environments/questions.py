@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .design import Design
-from .environment import Environment, Observation, Turn
+from .environment import Environment
 from .record.trials import Trials
+from .turn import Observation, Turn
 from .words.prompt import Message
 
 

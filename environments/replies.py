@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from .words.answer import CUT_OFF, Answer, Outcome
 from .words.prompt import Message, Prompt
 
 if TYPE_CHECKING:
     from .design import Design
-    from .environment import Environment, Observation
+    from .fields import Fields
+    from .turn import Observation
+
+
+class Asking(Protocol):
+    """What replies need of the experiment that asks for them."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def past(self) -> str: ...  # noqa: D102
+    @property
+    def ends_early(self) -> bool: ...  # noqa: D102
+    @property
+    def fields(self) -> Fields: ...  # noqa: D102
+    @property
+    def n_trials(self) -> int: ...  # noqa: D102
 
 
 class Replies:
@@ -23,7 +39,9 @@ class Replies:
     requested once the one before could be read.
     """
 
-    def __init__(self, environment: Environment):
+    environment: Asking
+
+    def __init__(self, environment: Any):
         self.environment = environment
 
     def continues(self, observation: Observation) -> bool:

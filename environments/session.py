@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from knownminds.environments.record.recording import answer_columns
 from knownminds.environments.words.answer import Answer
 from knownminds.environments.words.prompt import Prompt
 
 from .design import Design
-from .environment import Choice, Environment, Observation, Turn, answer_columns
+from .environment import Environment
+from .turn import Choice, Observation, Turn
 from .world import Drawn, World, plain
 
 # Each field has its name and its values by trial, or None if they depend on earlier actions.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from knownminds.environments.environment import Choice, Observation
+from knownminds.environments.turn import Choice, Observation
 
 from .random_responder import NullModel, action_at, likelihood
 

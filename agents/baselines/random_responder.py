@@ -10,7 +10,7 @@ import numpy as np
 from knownminds.agents.compiled import compiled
 from knownminds.agents.model import Model
 from knownminds.agents.parameters import Array
-from knownminds.environments.environment import Choice, Observation
+from knownminds.environments.turn import Choice, Observation
 
 __all__ = ["RandomResponder", "RandomRater", "RandomJudge"]
 

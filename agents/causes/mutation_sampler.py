@@ -20,7 +20,7 @@ from knownminds.agents.exponential import hazard_of, log_ndtr_of, mixed_with_lap
 from knownminds.agents.model import Integers
 from knownminds.agents.parameters import POSITIVE, Array, Parameter, Parameters
 from knownminds.agents.sequences import Sequences
-from knownminds.environments.environment import Observation
+from knownminds.environments.turn import Observation
 
 from .noisy_or import EDGE, CausalReasoner, NoisyOr
 from .percentages import WHOLE, Percentage

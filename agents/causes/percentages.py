@@ -11,7 +11,7 @@ from scipy.special import log_ndtr
 
 from knownminds.agents.compiler.definition import HALF_LOG_2_PI, Law, positive
 from knownminds.agents.model import Model
-from knownminds.environments.environment import Observation
+from knownminds.environments.turn import Observation
 
 WHOLE = 101.0  # how many whole numbers there are from 0 to 100
 LOG_100 = log(100.0)

@@ -19,7 +19,8 @@ from knownminds.agents.model import Integers, Model, Prepared
 from knownminds.agents.parameters import Array
 from knownminds.environments.chance.outcome_grid import LETTERS, MARKS
 from knownminds.environments.chance.scenarios import context_of
-from knownminds.environments.environment import Environment, Observation
+from knownminds.environments.environment import Environment
+from knownminds.environments.turn import Observation
 
 __all__ = ["BeliefSampler", "BeliefSamplerStated"]
 

@@ -21,7 +21,7 @@ from knownminds.agents.compiler.definition import HALF_LOG_2_PI, SMALLEST, Law, 
 from knownminds.agents.model import Integers, Model, Prepared
 from knownminds.agents.parameters import Array
 from knownminds.agents.sequences import Sequences
-from knownminds.environments.environment import Choice, Observation
+from knownminds.environments.turn import Choice, Observation
 
 from .belief_places import (
     BELIEF,

@@ -19,7 +19,7 @@ from knownminds.agents.compiler.definition import (
 )
 from knownminds.agents.model import Model
 from knownminds.agents.parameters import Array
-from knownminds.environments.environment import Choice, Observation
+from knownminds.environments.turn import Choice, Observation
 
 __all__ = [
     "LinearObserver",

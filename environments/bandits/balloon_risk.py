@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.design import Design
-from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import YES_OR_NO, Field, Fields, Numbers, Unless, Whole, setting
 from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.search_ranges import Searched, Span
+from knownminds.environments.turn import Observation, Turn
 from knownminds.environments.words.history import FIRST, Filled, Retelling, is_missing
 from knownminds.environments.words.prompt import Message, Prompt, Template
 from knownminds.environments.words.slots import position_of

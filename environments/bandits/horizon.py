@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from knownminds.environments.design import Design
-from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import Field, Fields, Number, Numbers, Whole, setting
 from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.search_ranges import Searched, Span
+from knownminds.environments.turn import Observation, Turn
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.history import FIRST, LETTERS, Filled
 from knownminds.environments.words.slots import Option, Slot, number_in, position_of

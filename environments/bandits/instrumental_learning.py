@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from knownminds.environments.environment import Observation
 from knownminds.environments.fields import Field, Fields, Numbers, Whole, setting
 from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.search_ranges import Among, Searched, Span
+from knownminds.environments.turn import Observation
 from knownminds.environments.words.history import FIRST, LETTERS, Retelling, two_names
 from knownminds.environments.words.prompt import Message
 from knownminds.environments.words.slots import Count, Label, Option, Slot

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from knownminds.environments.design import Design
-from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import Field, Fields, Numbers, Told, Whole, as_given, setting
 from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.search_ranges import Among, Span
+from knownminds.environments.turn import Observation, Turn
 from knownminds.environments.words.answer import Answer, decimal, parse_number
 from knownminds.environments.words.history import LETTERS, Filled, Retelling
 from knownminds.environments.words.prompt import Message

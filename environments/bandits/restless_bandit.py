@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from knownminds.environments.design import Design
-from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import Field, Fields, Number, Numbers, OneOf, Whole, setting
 from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.replies import Replies
 from knownminds.environments.search_ranges import Among, Searched, Span
+from knownminds.environments.turn import Observation, Turn
 from knownminds.environments.words.answer import (
     _SIGNS,
     Answer,

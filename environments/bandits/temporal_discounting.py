@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.design import Design
-from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import (
     YES_OR_NO,
     Field,
@@ -28,6 +27,7 @@ from knownminds.environments.fields import (
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.search_ranges import Among, Searched, Span
+from knownminds.environments.turn import Observation, Turn
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.history import FIRST, Filled, Retelling
 from knownminds.environments.words.slots import Option

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from knownminds.environments.environment import Observation
+from knownminds.environments.turn import Observation
 from knownminds.environments.words.history import LETTERS, Retelling
 from knownminds.environments.words.prompt import Message
 from knownminds.environments.words.slots import Count, Option, Slot

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Literal, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from knownminds.environments.environment import Observation
 from knownminds.environments.fields import (
     WORDS,
     YES_OR_NO,
@@ -25,6 +24,7 @@ from knownminds.environments.later import pandas as pd
 from knownminds.environments.questions import positions_of
 from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.search_ranges import Span
+from knownminds.environments.turn import Observation
 from knownminds.environments.words.cover_stories import (
     SENSES,
     SHIPPED,

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any, Literal, get_args
 
 from knownminds.environments.conditions import shipped_words
-from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import WORDS, OneOf, Whole, setting
 from knownminds.environments.questions import Questions
+from knownminds.environments.turn import Observation, Turn
 from knownminds.environments.words.answer import (
     Answer,
     Outcome,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.design import session_stream
-from knownminds.environments.environment import Observation
+from knownminds.environments.turn import Observation
 
 from .likelihoods import LikelihoodQuestions, check_words_differ
 from .random_names import LENGTH, random_name

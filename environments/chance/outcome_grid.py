@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.conditions import shipped_words
-from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import WORDS, Field, Fields, Numbers, OneOf, SomeOf, setting
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.questions import Questions
 from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.replies import Replies
+from knownminds.environments.turn import Observation, Turn
 from knownminds.environments.words.answer import Answer, parse_beginning, parse_label
 from knownminds.environments.words.prompt import (
     OTHER_WORDS,

@@ -13,7 +13,6 @@ from scipy.special import ndtri
 
 from knownminds.environments.conditions import shipped_words
 from knownminds.environments.design import Design
-from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import (
     TEXT,
     WORDS,
@@ -33,6 +32,7 @@ from knownminds.environments.questions import Questions, positions_of
 from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.replies import Replies
 from knownminds.environments.search_ranges import Span
+from knownminds.environments.turn import Observation, Turn
 from knownminds.environments.words.answer import Answer, decimal
 from knownminds.environments.words.history import REASONINGS, Reasoning
 from knownminds.environments.words.labelled_lines import parse_distribution, parse_words

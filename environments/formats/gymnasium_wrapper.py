@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from knownminds.environments.design import session_stream
-from knownminds.environments.environment import Choice, Environment, Observation
+from knownminds.environments.environment import Environment
 from knownminds.environments.session import Session
+from knownminds.environments.turn import Choice, Observation
 
 try:
     import gymnasium

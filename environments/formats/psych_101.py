@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 
 from knownminds.environments.design import Design, session_stream
-from knownminds.environments.environment import Environment, Observation, Turn, answer_columns
+from knownminds.environments.environment import Environment
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.folders import write_text
+from knownminds.environments.record.recording import answer_columns
 from knownminds.environments.record.trials import Trials
+from knownminds.environments.turn import Observation, Turn
 from knownminds.environments.words.answer import ANSWERED, Answer
 from knownminds.environments.words.names import unknown
 from knownminds.environments.words.prompt import Message

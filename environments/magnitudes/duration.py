@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from knownminds.environments.environment import Observation
 from knownminds.environments.fields import FILE, Field, Fields, coded, setting
+from knownminds.environments.turn import Observation
 from knownminds.environments.words.paced_dialogues import Paced, paced, seconds_in
 from knownminds.environments.words.transcripts import (
     Recordings,

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from PIL.Image import Image
 
 from knownminds.environments.design import Design
-from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import (
     ENDS,
     YES_OR_NO,
@@ -31,6 +30,7 @@ from knownminds.environments.fields import (
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.search_ranges import Among, Span
+from knownminds.environments.turn import Observation, Turn
 from knownminds.environments.words.answer import Answer, decimal, parse_number
 from knownminds.environments.words.history import Filled, Retelling
 from knownminds.environments.words.prompt import Message, Prompt, Template

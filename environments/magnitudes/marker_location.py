@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL.Image import Image
 
-from knownminds.environments.environment import Observation
+from knownminds.environments.turn import Observation
 
 from . import drawing
 from .decoupling import HUNDREDTHS, dashes

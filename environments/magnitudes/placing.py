@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.design import session_stream
-from knownminds.environments.environment import Observation
 from knownminds.environments.fields import Field, Fields
+from knownminds.environments.turn import Observation
 
 from . import drawing
 

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from knownminds.environments.design import session_stream
-from knownminds.environments.environment import Environment, answer_columns
+from knownminds.environments.environment import Environment
 from knownminds.environments.later import pandas as pd
+from knownminds.environments.record.recording import answer_columns
 from knownminds.environments.session import Session
 from knownminds.environments.words.answer import ANSWERED
 

@@ -10,22 +10,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from knownminds.environments.fields import WORDS
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.words.answer import ANSWERED, Outcome
 
 from .csv_cells import csv_text, unguarded
 from .text_table import counted
 from .texts import repeated
-from .trial_checks import check_trials
-
-if TYPE_CHECKING:
-    from knownminds.environments.environment import Environment
 
 Kind = Literal["string", "int", "float"]
 TrialRule = tuple[str, ArrayLike, Collection[str], str]  # the arguments of `Trials.require`
@@ -113,6 +108,17 @@ _GAPS = ("", "NA", "NaN", "nan", "<NA>")  # R and Python write a missing value s
 _NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?"  # a number as Python writes it
 
 
+class RecordedExperiment(Protocol):
+    """What a record asks of the experiment that its trials are of."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def recorded_settings(self) -> dict[str, Any]: ...  # noqa: D102
+    def complete(self, trials: Trials) -> pd.DataFrame: ...  # noqa: D102
+    def check(self, trials: Trials) -> None: ...  # noqa: D102
+
+
 @dataclass(frozen=True, eq=False)
 class Trials:
     """Trials of any number of subjects, checked against the schema `COLUMNS`.
@@ -141,7 +147,7 @@ class Trials:
         frame: pd.DataFrame,
         *,
         columns: Mapping[str, str] | None = None,
-        environment: Environment | str | None = None,
+        environment: RecordedExperiment | str | None = None,
     ) -> Trials:
         """Check and order a table of trials.
 
@@ -203,7 +209,7 @@ class Trials:
         names: Sequence[str],
         trial: NDArray[np.int64],
         columns: Mapping[str, NDArray[Any]],
-        environment: Environment,
+        environment: RecordedExperiment,
     ) -> Trials:
         """Return the same as `from_frame` for one session of each of many subjects, but faster.
 
@@ -239,7 +245,7 @@ class Trials:
         path: str | os.PathLike[str],
         *,
         columns: Mapping[str, str] | None = None,
-        environment: Environment | str | None = None,
+        environment: RecordedExperiment | str | None = None,
     ) -> Trials:
         """Read a .parquet or .csv file; see `from_frame` for the checks."""
         file = Path(path)
@@ -396,15 +402,17 @@ class Trials:
 
 
 def _checked(
-    trials: Trials, environment: Environment | str | None, settings: dict[str, dict[str, Any]]
+    trials: Trials,
+    environment: RecordedExperiment | str | None,
+    settings: dict[str, dict[str, Any]],
 ) -> Trials:
     """Complete and check trials whose columns are arranged; `settings` are kept with them."""
     if environment is not None and not isinstance(environment, str):
         completed = environment.complete(trials)
         if completed is not trials.frame:
             trials = Trials(_arranged(completed))
-        check_trials(environment, trials)
-        settings = {**settings, environment.name: _recorded(environment)}
+        environment.check(trials)
+        settings = {**settings, environment.name: environment.recorded_settings}
     trials.frame.attrs = {SETTINGS: settings}
     _check_ranges(trials)
     return trials
@@ -478,13 +486,6 @@ def _with_settings(trials: Trials) -> pd.DataFrame:
     first = named.notna() & ~named.duplicated()
     texts = {name: json.dumps(settings) for name, settings in trials.settings.items()}
     return frame.assign(**{SETTINGS: named.where(first).map(texts)})
-
-
-def _recorded(environment: Environment) -> dict[str, Any]:
-    """Return the settings that are saved with trials: all except paths of words."""
-    table = environment.setting_table.items()
-    words = {declared.called or name for name, declared in table if declared.rule is WORDS}
-    return {name: value for name, value in environment.settings.items() if name not in words}
 
 
 def _settings_of(table: pd.DataFrame) -> dict[str, dict[str, Any]]:

@@ -11,9 +11,10 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 
 from knownminds.environments.design import Design
-from knownminds.environments.environment import Environment, Observation, Turn
+from knownminds.environments.environment import Environment
 from knownminds.environments.fields import WORDS, Field, OneOf, Unless, Whole, setting
 from knownminds.environments.replies import Replies
+from knownminds.environments.turn import Observation, Turn
 
 from .answer import Answer, Outcome, parse_label
 from .final_answers import MARKER, marker_of

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .answer import decimal
 
 if TYPE_CHECKING:
-    from knownminds.environments.environment import Observation, Turn
+    from knownminds.environments.turn import Observation, Turn
 
 ANSWERS = ("action", "response", "reward")
 # The names of the options of a trial, given the labels of its session.

@@ -1,6 +1,8 @@
 """What the packages promise as a whole: layers, light imports, a complete wheel."""
 
 import ast
+import collections
+import graphlib
 import importlib
 import shutil
 import subprocess
@@ -25,6 +27,8 @@ BELOW = {
 }
 BENEATH = "members"  # the lists of members, which all floors may read
 FAMILIES = {"bandits", "magnitudes", "chance", "causes", "diagnosis", "baselines"}
+# Classes of one name in several files, which the two floors never name in one sentence.
+TWICE = set()
 HEAVY = (
     "arviz", "inspect_ai", "matplotlib", "openai", "pandas", "pymc", "scipy.optimize",
     "scipy.stats", "statsmodels", "torch",
@@ -42,6 +46,35 @@ def imported(file):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def imported_files(file):
+    """The files of ours that a file imports, also within functions and for types alone."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            up = [*file.relative_to(ROOT).parts[:-1]][: -node.level + 1 or None]
+            inside = node.module.split(".") if node.module else []
+            parts = [*up, *inside] if node.level else inside[1:]
+            for alias in node.names:
+                for end in ((*parts[:-1], f"{parts[-1]}.py"), (*parts, f"{alias.name}.py")):
+                    if parts and (ROOT / Path(*end)).is_file():
+                        yield ROOT / Path(*end)
+
+
+def test_no_files_import_each_other_in_a_circle():
+    files = [file for floor in BELOW for file in modules(ROOT / floor)]
+    graphlib.TopologicalSorter({file: {*imported_files(file)} for file in files}).prepare()
+
+
+def test_few_names_of_classes_stand_in_several_files():
+    names = collections.Counter(
+        node.name
+        for floor in BELOW
+        for file in modules(ROOT / floor)
+        for node in ast.parse(file.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert {name for name, count in names.items() if count > 1} <= TWICE
 
 
 @pytest.mark.parametrize("floor", BELOW)

@@ -16,7 +16,7 @@ import scipy
 
 from knownminds.agents import AGENTS, Model
 from knownminds.environments import Answer, Environment, Prompt, Session, session_stream
-from knownminds.environments.environment import Choice
+from knownminds.environments.turn import Choice
 from knownminds.llm_adapters import Reply, Sampling, Synthetic
 from knownminds.llm_adapters.runs.participant import RUN, Asked, Judge, live
 from knownminds.llm_adapters.runs.prices import (

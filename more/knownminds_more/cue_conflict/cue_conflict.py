@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.design import session_stream
-from knownminds.environments.environment import Observation
 from knownminds.environments.fields import Field, Fields, Number, Numbers, OneOf, Told, setting
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.magnitudes.decoupling import HUNDREDTHS
 from knownminds.environments.magnitudes.magnitude import WINDOWS, Magnitude, Modality, windows_of
 from knownminds.environments.magnitudes.marker_location import MarkerLocation
 from knownminds.environments.record.trials import TrialRule, Trials
+from knownminds.environments.turn import Observation
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.prompt import Template
 

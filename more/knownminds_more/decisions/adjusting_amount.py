@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from knownminds.environments.environment import Observation
 from knownminds.environments.fields import YES_OR_NO, Field, Fields, Numbers, Whole, setting
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.search_ranges import Span
+from knownminds.environments.turn import Observation
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.history import FIRST
 from knownminds.environments.world import World, follow_world, where

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from knownminds.environments.environment import Observation
+from knownminds.environments.turn import Observation
 
 from .stated import LABELS, ListedQuestions, Places
 

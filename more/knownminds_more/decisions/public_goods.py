@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from knownminds.environments.environment import Observation
 from knownminds.environments.fields import Field, Fields, Numbers, Whole, setting
 from knownminds.environments.record.trials import TrialRule, Trials
+from knownminds.environments.turn import Observation
 from knownminds.environments.words.answer import decimal
 
 from .stated import ListedQuestions, Places

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.design import Design
-from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import WORDS, OneOf, Whole, setting
 from knownminds.environments.questions import Questions
+from knownminds.environments.turn import Observation, Turn
 from knownminds.environments.words.answer import Answer, parse_label
 from knownminds.environments.words.final_answers import MARKER, marker_of
 from knownminds.environments.words.history import REASONINGS, Reasoning

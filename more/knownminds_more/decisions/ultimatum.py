@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from knownminds.environments.environment import Observation
 from knownminds.environments.fields import (
     Field,
     Fields,
@@ -21,6 +20,7 @@ from knownminds.environments.fields import (
     setting,
 )
 from knownminds.environments.record.trials import TrialRule, Trials
+from knownminds.environments.turn import Observation
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.history import FIRST
 

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from knownminds.environments.environment import Observation
 from knownminds.environments.fields import Field, Fields, Number, Whole, setting
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.search_ranges import Span
+from knownminds.environments.turn import Observation
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.history import LETTERS, Filled, Retelling
 from knownminds.environments.words.prompt import Message

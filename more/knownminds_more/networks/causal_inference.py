@@ -28,7 +28,6 @@ from knownminds.environments.causes.network_questions import (
 )
 from knownminds.environments.causes.networks import NAMED_GRAPHS, CausalNetwork, Edge
 from knownminds.environments.causes.story_questions import Context, Names, StoryQuestions
-from knownminds.environments.environment import Observation
 from knownminds.environments.fields import (
     Field,
     Fields,
@@ -42,6 +41,7 @@ from knownminds.environments.fields import (
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.search_ranges import Among, Span
+from knownminds.environments.turn import Observation
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.cover_stories import SHIPPED, Variable, load_stories
 

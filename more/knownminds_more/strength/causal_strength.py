@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.causes.likelihoods import LikelihoodQuestions
-from knownminds.environments.environment import Observation
 from knownminds.environments.fields import (
     Field,
     Fields,
@@ -24,6 +23,7 @@ from knownminds.environments.fields import (
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.trials import Trials
 from knownminds.environments.search_ranges import Among, Span
+from knownminds.environments.turn import Observation
 
 from .contingency import causal_power, causal_support, delta_p
 
