@@ -43,7 +43,7 @@ from knownminds.validation.benchmarks.claims import (
 from knownminds.validation.benchmarks.measures import measures
 from knownminds.validation.benchmarks.paper import About, Answers
 from knownminds.validation.benchmarks.registry import plan_of
-from knownminds.validation.calibration.rank_uniformity import judge
+from knownminds.validation.calibration.rank_uniformity import is_clear, judge, looks
 from knownminds.validation.data.audited import STORED
 from knownminds.validation.diagnosis.coherence_tests import (
     GAIN,
@@ -73,6 +73,7 @@ PEEKER = {
 # many standard deviations with a feature; half of the largest is the smallest that counts.
 CLAIMED = {"participant": (0.0, 0.1, 0.2, 0.4), "model": (0.0, 0.23, 0.46)}
 OBSERVERS, SPREAD, PROBLEMS = (1, 3, 10), 0.2, 50  # participants, their sd, sessions of each
+GROWING = "calibrate --clear 0.85"
 WIDTHS = (1.0, 0.85, 0.7)  # of a posterior, relative to the right one
 RANKS = 99
 KEY = ["conclusion", "unit", "units"]
@@ -89,6 +90,7 @@ def tasks(names: Sequence[str]) -> Iterator[Task]:
           for n in sizes for name in MEASURES),
         *((f"stopping rule: {kind}", "subject", n) for n in LOOKS for kind in RULES),
         *(("calibrate", "replicate", n) for n in (100, 200)),
+        (GROWING, "replicate", 50),
         *(("diagnosis", "context", n) for n in CONTEXTS),
         *(("claims", "participant", n) for n in OBSERVERS),
         ("claims", "model", 35),
@@ -183,20 +185,30 @@ def _of_rule(name: str, unit: str, units: int, replicates: int, seed: int) -> pd
     return pd.DataFrame(rows)
 
 
-def _of_ranks(_: str, unit: str, units: int, replicates: int, seed: int) -> pd.DataFrame:
-    """Judge ranks of normal posteriors of the right width, too narrow and too wide."""
+def _of_ranks(name: str, unit: str, units: int, replicates: int, seed: int) -> pd.DataFrame:
+    """Judge ranks of normal posteriors of the right width, too narrow and too wide.
+
+    Those of a study that goes on until it is clear are looked at again and again.
+    """
+    seen = tuple(looks(units, 1600)) if name == GROWING else ((units, 1.0),)
     rows = []
     for width in (*WIDTHS, *(1 / one for one in WIDTHS[1:])):
         rng = np.random.default_rng((seed, units))
-        found = 0
-        for _ in range(replicates):
-            draws = width * rng.standard_normal((RANKS, units))
-            ranks = (draws < rng.standard_normal(units)).sum(axis=0)
-            found += judge(ranks, RANKS).verdict.word not in ("calibrated", "not judged")
+        found, took = 0, np.zeros(replicates)
+        for j in range(replicates):
+            draws = width * rng.standard_normal((RANKS, seen[-1][0]))
+            ranks = (draws < rng.standard_normal(seen[-1][0])).sum(axis=0)
+            for n, part in seen:
+                level = 0.05 * part
+                word = judge(ranks[:n], RANKS, level).verdict.word
+                if is_clear([word], n, RANKS, level, 0.85):
+                    break
+            found += word not in ("calibrated", "not judged")
+            took[j] = n
         rows.append(
             {
                 "players": "without" if width == 1 else "with", "effect": width,
-                "rejected": share(found, replicates),
+                "rejected": share(found, replicates), "average_units": mean(took),
             }
         )  # fmt: skip
     return pd.DataFrame(rows)

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from knownminds.agents import AGENTS
-from knownminds.agents.parameters import Array
+from knownminds.agents.parameters import Array, Parameters
 from knownminds.environments import session_stream
 from knownminds.inference.fits.model_data import Unknowns
 from knownminds.inference.posteriors.posterior import posterior
 from knownminds.validation.engine.arguments import (
+    check_count,
     check_truth,
     chosen_options,
     one_of,
     resolve_environment,
 )
-from knownminds.validation.engine.engine import run
+from knownminds.validation.engine.engine import Step, computed_steps, run, stored_steps
 from knownminds.validation.engine.group_fits import sample_group
 from knownminds.validation.engine.group_law import COLUMN, design_of_sessions
 from knownminds.validation.engine.population import (
@@ -34,13 +38,22 @@ from knownminds.validation.engine.population import (
 )
 from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.result import Result
-from knownminds.validation.engine.study import Batch, Cell, Rows, Study
+from knownminds.validation.engine.study import Batch, Cell, Rows, Study, read_study
 from knownminds.validation.engine.verdicts import HALF_WIDTH, MOST_FAILURES, NOTICED
 from knownminds.validation.pages.views import Curves
 
 from .around import around_options, truths_around, with_observed
 from .questions import Calibrate
-from .rank_uniformity import Uniformity, judge, least_replicates, noticeable, rank_of
+from .rank_uniformity import (
+    Uniformity,
+    is_clear,
+    judge,
+    least_replicates,
+    looks,
+    noticeable,
+    rank_of,
+)
+from .simulator import live_in_simulator, simulator_options
 
 if TYPE_CHECKING:
     from knownminds.inference import HierarchicalFit
@@ -49,6 +62,7 @@ METHODS = ("map", "hierarchical")
 N_RANKS = 99  # draws the truth is ranked among: 100 equally likely ranks
 LEVEL = 0.05  # of the whole family of quantities
 REPLICATES_PER_BATCH = 128
+MOST = 3200  # replicates of a study that goes on until its verdict is clear
 LOG_LIKELIHOOD = "log_likelihood"
 _TIES = 2**31  # last part of the address of the numbers that break ties
 _RANK = "rank "  # what the columns of ranks begin with
@@ -64,6 +78,11 @@ FROM_DATA = (
     "True values are drawn from the posteriors given the data set, and ranked among draws of the "
     "posterior given it and the simulated sessions."
 )
+FROM_SIMULATOR = (
+    "Sessions are played by {file}, not by the model: ranks that are not uniform say that one of "
+    "both has another equation, or that the posterior is wrong."
+)
+LOOKS = "The ranks were looked at {looks} times; a level of {level:.2g} was left to the last look."
 NOTES = (
     f"The truth is ranked among {N_RANKS} draws of its posterior. If that is right, ranks are "
     "uniform: as a share of their range they have a mean of 0.5, and a spread (their variance over "
@@ -99,7 +118,60 @@ def compute(question: Calibrate) -> Result:
     }
     study = Study("calibrate", (cell,), question.replicates, question.seed, "replicate", options)
     check_step_loop(study)
-    return run(study, rank_batch, say, question)
+    if question.clear is None:
+        return run(study, rank_batch, say, question)
+    _check_rounds(question)
+    return _follow(study, computed_steps(study, rank_batch, question))
+
+
+def read(folder: str | Path) -> Result:
+    """Return what the calibration in a folder says, as far as it went."""
+    study, _ = read_study(folder)
+    if "clear" in study.question:
+        return _follow(study, stored_steps(Path(folder)))
+    return say(Rows.read(folder))
+
+
+def _check_rounds(question: Calibrate) -> None:
+    """Raise ValueError if rounds cannot end, or no verdict could be reached in the first."""
+    assert question.clear is not None
+    if not 0 < question.clear < 1:
+        raise ValueError(
+            "A verdict is clear once a posterior would be noticed that is so many times as wide as "
+            f"it should be, between 0 and 1 (0.85); got {question.clear}."
+        )
+    check_count("most", question.most)
+    if question.most < question.replicates:
+        raise ValueError(
+            f"--most is at least the first number of replicates, {question.replicates}; got "
+            f"{question.most}."
+        )
+
+
+def _follow(study: Study, rows_of: Step) -> Result:
+    """Go round after round until the verdict is clear; each doubles the replicates."""
+    clear, most = study.question["clear"], study.question["most"]
+    cell, level = study.cells[0], LEVEL
+    rounds: list[Rows] = []
+    for number, (n, share) in enumerate(looks(study.replicates, most), start=1):
+        name = f"round {number}"
+        law = {**cell.law, **({"part_of_search": name} if rounds else {})}
+        more = n - sum(one.study.replicates for one in rounds)
+        rows = rows_of(replace(study, cells=(replace(cell, law=law),), replicates=more), name)
+        if rows is None:
+            break
+        rounds.append(rows)
+        level = LEVEL * share
+        judged, ranked = _judged([one.frame for one in rounds], level)
+        words = [one.verdict.word for one in judged.values()]
+        if is_clear(words, len(ranked), N_RANKS, level / max(len(words), 1), clear):
+            break
+    if not rounds:
+        return Result(_title(cell), missing=1, options=study.options)
+    frame = pd.concat([one.frame for one in rounds], ignore_index=True)
+    whole = replace(study, replicates=len(frame))
+    used = tuple({json.dumps(dict(u)): u for one in rounds for u in one.versions}.values())
+    return say(Rows(whole, frame, used), level, len(rounds))
 
 
 def calibration_cell(question: Calibrate) -> Cell:
@@ -121,6 +193,10 @@ def calibration_cell(question: Calibrate) -> Cell:
     _check_method(question, size)
     chosen = chosen_options(environment, question.questions, question.adaptive)
     around = around_options(question.around, environment, agent)
+    further: dict[str, Any] = simulator_options(question.simulator, environment, agent)
+    if question.quantities:
+        _check_quantities(question.quantities, Unknowns.of(agent, fixed).parameters)
+        further["quantities"] = list(question.quantities)
     return Cell(
         environment.name,
         environment.settings,
@@ -130,7 +206,7 @@ def calibration_cell(question: Calibrate) -> Cell:
         sessions=question.sessions,
         subjects=size,
         method=method,
-        options={"fixed": fixed, **chosen, **around},
+        options={"fixed": fixed, **chosen, **around, **further},
         batch=1 if grouped else CHOSEN_PER_BATCH if chosen else REPLICATES_PER_BATCH,
     )
 
@@ -149,11 +225,47 @@ def _check_method(question: Calibrate, size: int) -> None:
         raise ValueError(
             f"What goes together is that of a group: --method hierarchical; got {question.method}."
         )
-    if question.around is not None and (grouped or question.questions is not None):
-        raise ValueError(
-            "Around a data set single posteriors are calibrated, from whole sessions; got "
-            f"{'the method hierarchical' if grouped else '--questions'}. Leave it out."
+    for name, what in (("around", "Around a data set"), ("simulator", "With another simulator")):
+        if getattr(question, name) is not None and (grouped or question.questions is not None):
+            raise ValueError(
+                f"{what} single posteriors are calibrated, from whole sessions; got "
+                f"{'the method hierarchical' if grouped else '--questions'}. Leave it out."
+            )
+
+
+def _check_quantities(expressions: Sequence[str], parameters: Parameters) -> None:
+    """Raise ValueError if a further quantity is no number for parameters of the model."""
+    draws = parameters.constrain(
+        parameters.mean + parameters.sd * np.random.default_rng(0).standard_normal((8, 1)) / 2
+    )
+    for text in expressions:
+        rule = (
+            f"A quantity is an expression of {', '.join(parameters.names)}, "
+            f'"2 * {parameters.names[0]}" for instance'
         )
+        try:
+            values = quantity(text, parameters.names, draws)
+        except (ValueError, SyntaxError, TypeError, NameError, AttributeError, KeyError) as error:
+            raise ValueError(f"{rule}; got {text!r} ({error}).") from None
+        if not np.isfinite(values).all() or np.ptp(values) == 0:
+            raise ValueError(f"{rule}, which differs between subjects; got {text!r}.")
+
+
+def quantity(text: str, names: Sequence[str], draws: Array) -> Array:
+    """Return an expression of parameters, [...], given draws [..., P] on the natural scale.
+
+    Raises
+    ------
+    ValueError
+        If the expression is no column of numbers, and what `pandas.DataFrame.eval` raises.
+    """
+    if "@" in text or "=" in text.replace("==", "").replace("<=", "").replace(">=", ""):
+        raise ValueError("it assigns nothing and has no @")
+    columns = dict(zip(names, draws.reshape(-1, len(names)).T, strict=True))
+    values = np.asarray(pd.DataFrame(columns).eval(text), dtype=float)
+    if values.shape != (draws[..., 0].size,):
+        raise ValueError("it has no value for each subject")
+    return values.reshape(draws.shape[:-1])
 
 
 def _group_law(question: Calibrate, fixed: Mapping[str, float], size: int) -> dict[str, Any]:
@@ -196,25 +308,29 @@ def _rank_singles(study: Study, batch: Batch, threads: int | None) -> pd.DataFra
     around, observed_status = "around" in cell.options, [""] * len(batch)
     if around:
         subjects, observed_status = truths_around(study, batch, subjects)
-    sessions = live(study, batch, subjects)
+    playing = live_in_simulator if "simulator" in cell.options else live
+    sessions = playing(study, batch, subjects)
     data = with_observed(study, batch, sessions) if around else sessions.data(model)
     sample = posterior(model, data, fixed=fixed, seed=study.seed, workers=threads)
     true = subjects.theta[:, unknowns.columns]
-    names = [*unknowns.parameters.names, LOG_LIKELIHOOD]
+    free, further = unknowns.parameters.names, cell.options.get("quantities", ())
+    names = [*free, LOG_LIKELIHOOD, *further]
     rngs = [_stream(study, cell, j) for j in range(batch.first, batch.last)]
     # All subjects' draws rest on one low-discrepancy set; ranks need draws of their own.
     chosen = np.stack([rng.choice(len(sample.z_draws), N_RANKS, replace=False) for rng in rngs], 1)
     draws = sample.draws[chosen, np.arange(len(rngs))]
     likely = np.stack([unknowns.log_likelihood(data, theta)[0] for theta in draws])
     likely_true, _ = unknowns.log_likelihood(data, true)
+    drawn = np.stack([likely, *(quantity(text, free, draws) for text in further)], axis=-1)
+    drawn_true = np.column_stack([likely_true, *(quantity(text, free, true) for text in further)])
     rows = []
     for i, rng in enumerate(rngs):
         row: dict[str, Any] = {"status": "ok", "message": ""}
         if "failed" in (sample.status[i], observed_status[i]):
             row = {"status": "failed", "message": "no trustworthy draws of the posterior"}
         else:
-            truth = np.append(true[i], likely_true[i])
-            row |= _ranks(names, truth, np.column_stack([draws[:, i], likely[:, i]]), rng)
+            truth = np.append(true[i], drawn_true[i])
+            row |= _ranks(names, truth, np.column_stack([draws[:, i], drawn[:, i]]), rng)
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -252,6 +368,10 @@ def _rank_group(study: Study, batch: Batch, threads: int | None) -> dict[str, An
         }
     likely = np.array([unknowns.log_likelihood(data, fit.draws[s])[0].sum() for s in thin])
     quantities[LOG_LIKELIHOOD] = float(unknowns.log_likelihood(data, true)[0].sum()), likely
+    for text in cell.options.get("quantities", ()):
+        first = true[: cell.subjects]
+        values = quantity(text, fit.names, fit.draws[thin][:, : cell.subjects])
+        quantities[text] = float(quantity(text, fit.names, first).mean()), values.mean(axis=1)
     quantities |= _together(fit, thin, subjects, unknowns, cell)
     truths = np.array([value for value, _ in quantities.values()])
     all_draws = np.column_stack([draws for _, draws in quantities.values()])
@@ -309,37 +429,57 @@ def _ranks(
     return {f"{_RANK}{name}": int(rank) for name, rank in zip(names, ranks, strict=True)}
 
 
-def say(rows: Rows) -> Result:
-    """Judge the ranks of a study."""
+def say(rows: Rows, level: float = LEVEL, rounds: int = 1) -> Result:
+    """Judge the ranks of a study, at a level shared by its quantities, on the last look."""
     cell, frame = rows.study.cells[0], rows.frame
-    ranked = frame[frame["status"] != "failed"]
-    unsound = float((frame["status"] != "ok").mean()) if len(frame) else 0.0
-    columns = [str(name) for name in ranked if str(name).startswith(_RANK)]
-    level = LEVEL / max(len(columns), 1)
-    judged = {
-        column.removeprefix(_RANK): judge(
-            ranked[column].to_numpy(dtype=int), N_RANKS, level, failed=unsound
-        )
-        for column in columns
-    }
+    judged, ranked = _judged([frame], level)
     ecdfs = {name: one.ecdf for name, one in judged.items() if len(one.ecdf)}
     figures = {}
     if ecdfs:
         ecdf = pd.concat(ecdfs, names=["quantity"]).reset_index("quantity")
         figures = ECDF.drawings(ecdf.melt(["quantity", "z"], var_name="of"))
-    source = FROM_HYPERPRIORS if cell.method == "hierarchical" else FROM_PRIOR
+    sources = [FROM_HYPERPRIORS if cell.method == "hierarchical" else FROM_PRIOR]
+    if "around" in cell.options:
+        sources = [FROM_DATA]
+    if "simulator" in cell.options:
+        sources.append(FROM_SIMULATOR.format(file=cell.options["simulator"]["file"]))
+    if rounds > 1:
+        sources.append(LOOKS.format(looks=rounds, level=level))
     return rows.result(
-        f"Are the posteriors of {cell.model} in {cell.environment} calibrated?",
+        _title(cell),
         verdicts={name: one.verdict for name, one in judged.items()},
         tables={
             "Ranks": _rank_table(judged),
-            "Noticed": _noticed_table(len(ranked), level),
+            "Noticed": _noticed_table(len(ranked), level / max(len(judged), 1)),
         },
+        options={**rows.study.options, "replicates": len(frame)},
         of="replicates",
         shows=("mean", "spread", "p", "n", "gamma"),
         figures=figures,
-        notes=[FROM_DATA if "around" in cell.options else source, *NOTES],
+        notes=[*sources, *NOTES],
     )
+
+
+def _title(cell: Cell) -> str:
+    return f"Are the posteriors of {cell.model} in {cell.environment} calibrated?"
+
+
+def _judged(
+    frames: Sequence[pd.DataFrame], level: float
+) -> tuple[dict[str, Uniformity], pd.DataFrame]:
+    """Judge the ranks of each quantity, at a level shared among them; return them as well."""
+    frame = pd.concat(frames, ignore_index=True)
+    ranked = frame[frame["status"] != "failed"]
+    unsound = float((frame["status"] != "ok").mean()) if len(frame) else 0.0
+    columns = [str(name) for name in ranked if str(name).startswith(_RANK)]
+    each = level / max(len(columns), 1)
+    judged = {
+        column.removeprefix(_RANK): judge(
+            ranked[column].to_numpy(dtype=int), N_RANKS, each, failed=unsound
+        )
+        for column in columns
+    }
+    return judged, ranked
 
 
 def _rank_table(judged: Mapping[str, Uniformity]) -> pd.DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from knownminds.validation.engine.question import ExperimentQuestion, frozen_question, option
 
@@ -51,6 +51,20 @@ class Calibrate(ExperimentQuestion["Result"]):
         Trials, or the folder of a run: calibrate around these data. True values are then drawn from
         the posteriors of the data's subjects, one after the other, and ranked given these trials
         and the simulated ones. For single posteriors.
+    quantities
+        Further quantities that are ranked: expressions of parameters, "alpha * beta". Of a group
+        the mean over its subjects.
+    simulator
+        A Python file of the model's author with a function simulate(parameters, session, rng). It
+        plays the sessions in the place of the model, whose definition it does not share:
+        ``for seen in session: session.take(choice)``. For single posteriors.
+    clear
+        Go on until the verdict is clear, with twice as many replicates each time: a quantity is
+        not calibrated, or a posterior would be noticed with a chance of 80% that is so many times
+        as wide as it should be (0.85). `replicates` is the first number. The level of 5% is shared
+        among the looks, half of what is left to each.
+    most
+        The largest number of replicates, with `clear`.
 
     Raises
     ------
@@ -59,7 +73,10 @@ class Calibrate(ExperimentQuestion["Result"]):
     """
 
     command: ClassVar[str] = "calibrate"
-    rare: ClassVar[tuple[str, ...]] = ("correlated", "formula", "around", "questions", "adaptive")
+    rare: ClassVar[tuple[str, ...]] = (
+        "correlated", "formula", "around", "quantities", "simulator", "clear", "most", "questions",
+        "adaptive",
+    )  # fmt: skip
     verb: ClassVar[str] = "calibrate"
     computed_in: ClassVar[str] = "calibration.calibration"
 
@@ -76,5 +93,14 @@ class Calibrate(ExperimentQuestion["Result"]):
     truth: Mapping[str, float] | None = option("--set", default=None)
     fixed: Mapping[str, float] | None = option("--fix", default=None)
     around: str | os.PathLike[str] | None = None
+    quantities: Sequence[str] = option("--quantity", default=())
+    simulator: str | os.PathLike[str] | None = None
+    clear: float | None = None
+    most: int = 3200
     questions: int | None = None
     adaptive: str | None = None
+
+    def option_values(self) -> dict[str, Any]:
+        """The options; how many replicates there are at most only where rounds go on."""
+        options = super().option_values()
+        return options if self.clear is not None else options | {"most": None}

@@ -19,7 +19,7 @@ exact chance that the test which is better for such ranks rejects. Fewer replica
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import ceil, exp, floor, isnan, log, nan, sqrt
@@ -292,6 +292,41 @@ def noticeable(n: int, n_ranks: int, level: float) -> tuple[float, float, float]
         nan if isnan(wide) else ceil(100 * exp(wide + margin)) / 100,
         nan if isnan(shift) else ceil(100 * (shift + margin)) / 100,
     )
+
+
+def looks(first: int, most: int) -> Iterator[tuple[int, float]]:
+    """Go through the numbers of ranks at which a growing study is judged, each twice the last one.
+
+    Yields
+    ------
+    The number, and the share of the study's level that the look has: half of what is left, and all
+    of it at the last one. The shares sum to 1, so that by Bonferroni's inequality a calibrated
+    quantity is rejected at any look with a chance of the level at most.
+    """
+    n, left = first, 1.0
+    while n < most:
+        left /= 2
+        yield n, left
+        n *= 2
+    yield most, left
+
+
+def is_clear(words: Sequence[str], n: int, n_ranks: int, level: float, width: float) -> bool:
+    """Say whether more ranks are not needed: something is wrong, or enough would be noticed.
+
+    Parameters
+    ----------
+    words
+        Of the verdicts of all quantities.
+    n, n_ranks, level
+        Ranks of a quantity, their range, and the level of its test.
+    width
+        What is noticed with a chance of `NOTICED` in the end: a posterior that is so many times as
+        wide as it should be.
+    """
+    if any(word not in ("calibrated", "not judged") for word in words):
+        return True
+    return n > 0 and bool(words) and noticeable(n, n_ranks, level)[0] >= width
 
 
 def gamma_statistic(ranks: ArrayLike, n_ranks: int) -> tuple[float, float]:

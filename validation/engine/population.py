@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -199,6 +199,22 @@ class Lived:
     trial: NDArray[np.int64]
     n_subjects: int
 
+    @classmethod
+    def of_rows(cls, environment: Environment, rows: Sequence[Mapping[str, Any]], n: int) -> Lived:
+        """Return sessions that were played step by step, of n subjects, as flat arrays."""
+        frame = pd.DataFrame(rows)
+        given = {name for name in ("action", "response", "reward") if name in frame}
+        stimuli = [*environment.fields.shown, *environment.fields.hidden]
+        columns = {
+            name: frame[name].to_numpy(dtype=float if name in given else None, na_value=np.nan)
+            for name in (*stimuli, *sorted(given), *environment.fields.feedback)
+            if name in frame
+        }
+        whose, which, trial = (
+            frame[name].to_numpy(dtype=np.int64) for name in ("subject", "session", "trial")
+        )
+        return cls(environment, columns, whose, which, trial, n)
+
     def data(
         self,
         model: type[Model],
@@ -279,12 +295,11 @@ class Lived:
         return Trials.from_frame(frame, environment=self.environment)
 
 
-def live(study: Study, batch: Batch, subjects: Subjects, first_session: int = 0) -> Lived:
-    """Let the subjects of a batch live all their sessions, numbered from `first_session` on."""
-    cell = study.cells[batch.cell]
-    environment, n = cell.make(), len(subjects.theta)
+def addresses_of(cell: Cell, subjects: Subjects, first_session: int = 0) -> NDArray[np.int64]:
+    """Return the address of each session, [sessions * n, 4]: session after session of all."""
+    n = len(subjects.theta)
     each = np.arange(first_session, first_session + cell.sessions)
-    addresses = np.column_stack(
+    return np.column_stack(
         [
             np.full(n * cell.sessions, cell.data_key),
             np.tile(subjects.replicate, cell.sessions),
@@ -292,6 +307,14 @@ def live(study: Study, batch: Batch, subjects: Subjects, first_session: int = 0)
             np.tile(subjects.number, cell.sessions),
         ]
     )
+
+
+def live(study: Study, batch: Batch, subjects: Subjects, first_session: int = 0) -> Lived:
+    """Let the subjects of a batch live all their sessions, numbered from `first_session` on."""
+    cell = study.cells[batch.cell]
+    environment, n = cell.make(), len(subjects.theta)
+    each = np.arange(first_session, first_session + cell.sessions)
+    addresses = addresses_of(cell, subjects, first_session)
     if "questions" in cell.options:
         return _live_chosen(study, cell, subjects.theta, addresses)
     sessions = simulate_sessions(
@@ -323,18 +346,7 @@ def _live_chosen(study: Study, cell: Cell, theta: Array, addresses: NDArray[np.i
         agent = model.from_theta(theta[subject], lapse=cell.lapse, actions=environment.n_actions)
         played = chosen_rows(agent, environment, chosen, study.seed, *address)
         rows += [{**one, "subject": subject, "session": session} for one in played]
-    frame = pd.DataFrame(rows)
-    given = {name for name in ("action", "response", "reward") if name in frame}
-    stimuli = [*environment.fields.shown, *environment.fields.hidden]
-    columns = {
-        name: frame[name].to_numpy(dtype=float if name in given else None, na_value=np.nan)
-        for name in (*stimuli, *sorted(given), *environment.fields.feedback)
-        if name in frame
-    }
-    whose, which, trial = (
-        frame[name].to_numpy(dtype=np.int64) for name in ("subject", "session", "trial")
-    )
-    return Lived(environment, columns, whose, which, trial, n)
+    return Lived.of_rows(environment, rows, n)
 
 
 def check_step_loop(study: Study) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -37,6 +38,10 @@ class Referee(StudyQuestion["Result"]):
         The share of its data sets that each model has to win in the smallest design.
     most
         Sessions of the largest design that is considered.
+    simulator
+        A Python file of the model's author with a function simulate(parameters, session, rng), by
+        which an eighth question is put: does the model say what its author's program does? See
+        `calibrate`.
 
     Raises
     ------
@@ -58,4 +63,5 @@ class Referee(StudyQuestion["Result"]):
     settings: Mapping[str, Any] | None = option("--set", default=None)
     target: float = 0.8
     most: int = 64
+    simulator: str | os.PathLike[str] | None = None
     seed: int = 0

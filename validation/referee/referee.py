@@ -1,4 +1,4 @@
-"""A referee for models: seven questions that a good fit does not answer, on one page."""
+"""A referee for models: questions that a good fit does not answer, on one page."""
 
 from __future__ import annotations
 
@@ -46,6 +46,7 @@ FILE = "referee.json"  # in the folder of a referee: question, contract and null
 PARTS = {
     "recovery": "Are the parameters recovered?",
     "calibration": "Are the posteriors calibrated?",
+    "simulator": "Does the model say what its author's simulator does?",
     "rivals": "Is the model distinguished from its rivals?",
     "smallest": "From which size on is it distinguished from them?",
     "predictions": "What does it predict that they do not?",
@@ -153,6 +154,7 @@ def _parts(
 ) -> dict[str, Callable[[Running], Result]]:
     """Return what computes each part, given where and how."""
     from knownminds.validation.calibration.calibration import calibrate
+    from knownminds.validation.calibration.simulator import simulator_options
     from knownminds.validation.recovery.confusion import confuse
     from knownminds.validation.recovery.parameter_recovery import recover
 
@@ -175,8 +177,18 @@ def _parts(
         "smallest": lambda how: confuse(environment, models, **search, **rivalry, **vars(how)),
         "predictions": lambda how: run(guesses, predict_batch, predicted, how),
     }  # fmt: skip
+    if question.simulator is not None:
+        simulator_options(question.simulator, environment, model)
+        parts["simulator"] = lambda how: calibrate(
+            environment, model, replicates=question.replicates, sessions=sessions, seed=seed,
+            simulator=question.simulator, **vars(how),
+        )  # fmt: skip
     if len(model.parameters):
-        return parts
+        return {name: parts[name] for name in PARTS if name in parts}
+    if question.simulator is not None:
+        raise ValueError(
+            f"A simulator is tried by the ranks of parameters; {model.name} has none. Leave it out."
+        )
     return {name: parts[name] for name in parts if name not in ("recovery", "calibration")}
 
 
