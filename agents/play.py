@@ -25,7 +25,7 @@ from knownminds.environments.turn import Choice
 from knownminds.environments.world import follow_world
 
 from .compiled import read_only
-from .compiler.kernels import Played
+from .compiler.kernels import CompiledSimulation
 from .model import Model
 from .parameters import LAPSE, Array
 from .sequences import LANES, Sequences
@@ -50,7 +50,7 @@ def play(agent: Model, environment: Environment, seed: int, *address: int) -> Tr
         )
     rng = session_stream(seed, *address)
     session = Session(environment, environment.draw(rng))
-    player = Player(agent, rng)
+    player = AgentInSession(agent, rng)
     for seen in session:
         player.learn(session.take(player.choose(seen)))
     frame = pd.DataFrame(session.rows)
@@ -58,7 +58,7 @@ def play(agent: Model, environment: Environment, seed: int, *address: int) -> Tr
     return Trials.from_frame(frame, environment=environment)
 
 
-class Player:
+class AgentInSession:
     """An agent at the beginning of a session, and the random numbers by which it will choose.
 
     Parameters
@@ -260,7 +260,7 @@ def play_tables(
         *(read_only(sequences.pack(there(flat[name]))) for name in design),
     )
     names, parts = answer_columns(environment), packed
-    if isinstance(kernel, Played):
+    if isinstance(kernel, CompiledSimulation):
         names = kernel.columns
     elif model.given not in ("both", "either"):
         parts = (packed,)

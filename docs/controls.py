@@ -20,7 +20,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 
 import knownminds
-from knownminds.agents.play import Player
+from knownminds.agents.play import AgentInSession
 from knownminds.environments import Session, controlled, make, session_stream
 from knownminds.environments.controls import CONTROLS, REPEAT, instructed
 from knownminds.validation.costs.connect import known_agent
@@ -33,10 +33,10 @@ STORED = Path(__file__).resolve().parent / "data" / "controls.csv"
 EXPERIMENTS = ("instrumental_learning", "reversal_learning", "restless_bandit")
 OFTEN = 0.98  # how often a fault shows
 
-Choose = Callable[[Player, Session, np.random.Generator], Any]
+Choose = Callable[[AgentInSession, Session, np.random.Generator], Any]
 
 
-def learner(player: Player, session: Session, rng: Any) -> Any:
+def learner(player: AgentInSession, session: Session, rng: Any) -> Any:
     """Choose as the model does; do as the instruction says where there is one."""
     choice = player.choose(session.seen)
     if session.environment.changed_by == "instruction":
@@ -44,19 +44,19 @@ def learner(player: Player, session: Session, rng: Any) -> Any:
     return choice
 
 
-def deaf(player: Player, session: Session, rng: Any) -> Any:
+def deaf(player: AgentInSession, session: Session, rng: Any) -> Any:
     """Choose as the model does, whatever is said."""
     return player.choose(session.seen)
 
 
-def by_position(player: Player, session: Session, rng: Any) -> Any:
+def by_position(player: AgentInSession, session: Session, rng: Any) -> Any:
     """Choose the first option."""
     choice = learner(player, session, rng)
     heeds = session.environment.changed_by == "instruction" or rng.random() > OFTEN
     return choice if heeds else _option(choice, 0)
 
 
-def by_name(player: Player, session: Session, rng: Any) -> Any:
+def by_name(player: AgentInSession, session: Session, rng: Any) -> Any:
     """Choose the option whose name comes first in the alphabet."""
     choice = learner(player, session, rng)
     heeds = session.environment.changed_by == "instruction" or rng.random() > OFTEN
@@ -64,7 +64,7 @@ def by_name(player: Player, session: Session, rng: Any) -> Any:
     return choice if heeds else _option(choice, names.index(min(names)))
 
 
-def by_wording(player: Player, session: Session, rng: Any) -> Any:
+def by_wording(player: AgentInSession, session: Session, rng: Any) -> Any:
     """Choose the other option in another wording."""
     choice = learner(player, session, rng)
     if session.environment.settings["templates"] is None or rng.random() > OFTEN:
@@ -98,7 +98,7 @@ def played(choose: Choose, name: str, control: str, seed: int) -> pd.DataFrame:
     for i in range(SESSIONS):
         session = Session(environment, environment.draw(session_stream(seed, 0, i)))
         numbers = session_stream(seed, 1, i, address)
-        player = Player(agent, session_stream(seed, 2, i, address))
+        player = AgentInSession(agent, session_stream(seed, 2, i, address))
         for _ in session:
             player.learn(session.take(choose(player, session, numbers)))
         rows += [{"session": str(i), **row} for row in session.rows]

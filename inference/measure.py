@@ -16,7 +16,7 @@ from knownminds.agents import Model
 from knownminds.agents.parameters import Array
 from knownminds.environments import ANSWERED, Environment, Trials
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result
+from knownminds.environments.record.tabled_result import TabledResult
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.fits.point import maximum_a_posteriori
 
@@ -29,7 +29,7 @@ UNANSWERED = "trials without an answer"
 
 
 @dataclass(frozen=True)
-class Estimate(Result):
+class Estimate(TabledResult):
     """The value of a measure, and how far it can be trusted.
 
     Parameters

@@ -37,7 +37,7 @@ STATED = ("letter", "right")
 
 
 @dataclass(frozen=True)
-class Answers(Law):
+class AnswerProbabilities(Law):
     """All answers to a context, with their log probability; lapses are part of each answer's."""
 
     log_probability: Any
@@ -291,7 +291,7 @@ class BeliefSampler(Model):
         log_probability = log_probability + np.where(trial.out > 0, leaks, 0.0)
         ends = trial.every > 0
         of_lapse = np.where(ends, 1.0 / np.maximum(trial.every, 1.0), 1.0)
-        return Answers(np.where(ends, log_probability, 0.0), of_lapse)
+        return AnswerProbabilities(np.where(ends, log_probability, 0.0), of_lapse)
 
     def update(self, trial: Any) -> None:
         self.top, self.whole, self.chosen = self.weighed(trial)
@@ -322,4 +322,4 @@ class BeliefSamplerStated(BeliefSampler):
         stated = trial.answers * np.log(np.maximum(p, TINY))
         is_stated = trial.letter >= 0
         log_probability = np.where(is_stated, stated, of_outcomes.log_probability)
-        return Answers(log_probability, of_outcomes.of_lapse)
+        return AnswerProbabilities(log_probability, of_outcomes.of_lapse)

@@ -38,7 +38,7 @@ class Compiled(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Played:
+class CompiledSimulation:
     """A compiled simulation; called as kernels are, it returns [columns, places, LANES].
 
     Parameters
@@ -78,7 +78,7 @@ class Played:
 # By class, and by number of actions or world. This is not an attribute of the class, since the
 # class may be sent to another process.
 _compiled: WeakKeyDictionary[type[Definable], dict[int, Compiled]] = WeakKeyDictionary()
-_played: WeakKeyDictionary[type[Definable], dict[Any, Played]] = WeakKeyDictionary()
+_played: WeakKeyDictionary[type[Definable], dict[Any, CompiledSimulation]] = WeakKeyDictionary()
 
 
 def outline(model: type[Definable]) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def simulation_text(model: type[Definable], environment: Environment) -> str:
     return _printed_in(model, environment.world, environment.drawn, actions)[0]
 
 
-def simulation_of(model: type[Definable], environment: Environment) -> Played:
+def simulation_of(model: type[Definable], environment: Environment) -> CompiledSimulation:
     """Return the simulation of a model in an experiment, compiled at its first call.
 
     Raises
@@ -184,14 +184,16 @@ def simulation_of(model: type[Definable], environment: Environment) -> Played:
     return played
 
 
-def played_in(model: type[Definable], world: type[World], shapes: Shapes, actions: int) -> Played:
+def played_in(
+    model: type[Definable], world: type[World], shapes: Shapes, actions: int
+) -> CompiledSimulation:
     """Return the simulation of a model in a world, given the shapes of the design's tables."""
     key = actions, world, tuple(sorted(shapes.items()))
     known = _played.setdefault(model, {})
     if key not in known:
         text, traced = _printed_in(model, world, shapes, actions)
         module = loaded(text, f"{model.name}_in_{world.__name__}", folder_of(model))
-        known[key] = Played(
+        known[key] = CompiledSimulation(
             module.simulate, traced.columns, traced.tables, "response" in traced.given,
             traced.remembers, traced.depends,
         )  # fmt: skip

@@ -35,7 +35,7 @@ from .symbols import (
     symbol,
     within,
 )
-from .tracing import LAPSE, Answer, Definition, State, Trial
+from .tracing import LAPSE, Definition, State, TracedAnswer, Trial
 
 TINY = 1e-150  # a probability counts as at least this much
 LOG_TINY = log(TINY)
@@ -51,7 +51,7 @@ class Density:
     of_lapse: Any
 
 
-def density(answer: Answer, parts: dict[str, Expr], actions: int) -> Density:
+def density(answer: TracedAnswer, parts: dict[str, Expr], actions: int) -> Density:
     """Return the density of an answer, given its parts."""
     action, response = symbol(ACTION, DATA), symbol(RESPONSE, DATA)
     if answer.law is not None:
@@ -264,7 +264,7 @@ class _Part:
     """
 
     def __init__(
-        self, whole: Likelihood, answers: list[Answer], after: State, parameters: list[str],
+        self, whole: Likelihood, answers: list[TracedAnswer], after: State, parameters: list[str],
         slopes: dict[tuple[str, str], Expr],
     ):  # fmt: skip
         actions, model = whole.definition.actions, whole.definition.model
@@ -341,7 +341,11 @@ class _Pass:
     """The function without lapses, or the one with lapses."""
 
     def __init__(
-        self, whole: Likelihood, answers: list[list[Answer]], afters: list[State], lapses: bool
+        self,
+        whole: Likelihood,
+        answers: list[list[TracedAnswer]],
+        afters: list[State],
+        lapses: bool,
     ):
         self.whole, self.lapses, start = whole, lapses, whole.start
         self.parameters = [*whole.definition.parameters, *([LAPSE] if lapses else [])]

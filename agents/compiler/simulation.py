@@ -27,10 +27,10 @@ from .symbols import (
     symbol,
     within,
 )
-from .tracing import Answer, Definition, Passage, Shapes, State, Trial, entries
+from .tracing import Definition, Passage, Shapes, State, TracedAnswer, Trial, entries
 
 
-def _shares(answer: Answer) -> Any:
+def _shares(answer: TracedAnswer) -> Any:
     """Return the probability of each action."""
     parts = list(answer.parts.values())
     if answer.stated:
@@ -116,7 +116,7 @@ class Simulation:
         known = {**shown, "action": action, "response": response, **self.passage.paid}
         return definition.after(lambda: Trial(known, shapes))
 
-    def _action(self, answer: Answer, joint: bool) -> Expr:
+    def _action(self, answer: TracedAnswer, joint: bool) -> Expr:
         """Return the action whose cumulative probability exceeds the uniform number.
 
         If a number is given as well, one uniform decides on lapses of both.
@@ -132,7 +132,7 @@ class Simulation:
             action = action + select(u < bound, 0.0, 1.0)
         return action
 
-    def _number(self, answer: Answer) -> Expr:
+    def _number(self, answer: TracedAnswer) -> Expr:
         """Return the response at the second uniform number."""
         assert answer.law is not None
         law = answer.law(**answer.parts)

@@ -105,7 +105,7 @@ def _remembered(name: str) -> Expr:
 
 
 @dataclass(frozen=True)
-class Answer:
+class TracedAnswer:
     """The return value of `respond` or `report`: fields of a law, utilities, or probabilities.
 
     Parameters
@@ -155,7 +155,7 @@ class Definition:
         vars(agent).update(shaped(self._begun, _remembered))
         return agent
 
-    def answers(self, trial: Callable[[], Any], acting: Callable[[], Any]) -> list[Answer]:
+    def answers(self, trial: Callable[[], Any], acting: Callable[[], Any]) -> list[TracedAnswer]:
         """Return the answers on a trial; `acting` is the trial with the action."""
         answers = [self._answer("respond", trial)]
         if self.model.reports():
@@ -166,7 +166,7 @@ class Definition:
                 )
         return answers
 
-    def _answer(self, method: str, trial: Callable[[], Any]) -> Answer:
+    def _answer(self, method: str, trial: Callable[[], Any]) -> TracedAnswer:
         kinds = set()
 
         def run() -> dict[str, Any]:
@@ -195,7 +195,7 @@ class Definition:
                 f"{method}() returns {len(parts)} numbers for {self.actions} actions; return one "
                 "for each"
             )
-        return Answer(law, stated, parts)
+        return TracedAnswer(law, stated, parts)
 
     def acts(self, trial: Callable[[], Any]) -> Expr:
         """Return whether a trial asks for an action and not for a number."""

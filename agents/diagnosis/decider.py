@@ -45,7 +45,7 @@ WIDTH, WIDTH_AT_END = 0.01, 0.005  # of the cells of stated numbers
 
 
 @dataclass(frozen=True)
-class Answer(Law):
+class CountedAnswer(Law):
     """An answer given by its log probability, which counts as often as the answer was given."""
 
     log_probability: Any
@@ -298,12 +298,12 @@ class Decider(Model):
 
     def respond(self, trial: Any) -> Any:
         if trial.kind == DECISION:
-            return Answer(self.log_choice(trial))
+            return CountedAnswer(self.log_choice(trial))
         log_share = self.cell(trial)[0]
         if self.lapse is not None:
             log_share = np.log(self.weight_of_cell(trial, np.exp(log_share))[0])
         log_width = np.where(self.at_an_end(trial), log(WIDTH_AT_END), log(WIDTH))
-        return Answer(log_share - log_width)
+        return CountedAnswer(log_share - log_width)
 
     def log_choice(self, trial: Any) -> Any:
         """Return the log probability of a decision, given the number stated."""

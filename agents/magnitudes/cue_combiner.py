@@ -10,7 +10,7 @@ import numpy as np
 from knownminds.agents.compiler.definition import positive, unit
 from knownminds.agents.model import Model
 
-from .observers import Estimate
+from .observers import CensoredEstimate
 
 __all__ = ["CueCombiner", "CueCombinerEqual", "CueCombinerOptimal"]
 
@@ -67,7 +67,7 @@ class CueCombiner(Model):
         variance = variance + np.where(no_image, (rest * self.sigma_image) ** 2, 0.0)
         of_text, of_image = trial.modality == TEXT, trial.modality == IMAGE
         sd = np.where(of_image, self.sigma_image, np.sqrt(variance))
-        return Estimate(
+        return CensoredEstimate(
             np.where(of_text | of_image, x, mean),
             np.where(of_text, self.sigma_text, sd),
             trial.unit,

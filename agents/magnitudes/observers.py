@@ -43,7 +43,7 @@ REVIEW = "Petzschner, Glasauer and Stephan 2015"
 
 
 @dataclass(frozen=True)
-class Estimate(Law):
+class CensoredEstimate(Law):
     """A magnitude with a normal error; a number beyond 0 or the ceiling becomes that end.
 
     So an answer at an end has a probability, that of all numbers beyond it (a Tobit model, Tobin
@@ -93,7 +93,7 @@ class Estimate(Law):
 
 
 @dataclass(frozen=True)
-class LogEstimate(Estimate):
+class LogEstimate(CensoredEstimate):
     """A magnitude whose logarithm has a normal error; it is log(fraction of the unit + 0.001)."""
 
     @staticmethod
@@ -158,7 +158,7 @@ class MagnitudeObserver(Model):
 
     def scaled(self, trial: Any) -> Any:
         """Return the stimulus on the observer's scale."""
-        law = LogEstimate if self.log_scale else Estimate
+        law = LogEstimate if self.log_scale else CensoredEstimate
         return law.scaled(trial.value / trial.unit)
 
     def centre(self, trial: Any) -> Any:
@@ -175,7 +175,7 @@ class MagnitudeObserver(Model):
         return self.sigma
 
     def respond(self, trial: Any) -> Any:
-        law = LogEstimate if self.log_scale else Estimate
+        law = LogEstimate if self.log_scale else CensoredEstimate
         mean = self.gain * self.belief(trial) + self.offset
         return law(mean, self.spread(), trial.unit, trial.ceiling)
 
@@ -289,7 +289,7 @@ class NoisyBayesObserver(MagnitudeObserver):
         """Return the answer at uniform numbers for its noise and for the measurement's."""
         answer_noise, measured = (ndtri(np.maximum(uniform, SMALLEST)) for uniform in (u, v))
         belief = self.belief(trial) + (1.0 - self.weight()) * self.sigma_measure * measured
-        return Estimate(belief, self.sigma, trial.unit, trial.ceiling).at(answer_noise)
+        return CensoredEstimate(belief, self.sigma, trial.unit, trial.ceiling).at(answer_noise)
 
     def choose(self, observation: Observation, rng: np.random.Generator) -> Choice:
         lapses, *uniforms = rng.random(self.n_uniforms).tolist()

@@ -10,7 +10,7 @@ import numpy as np
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result
+from knownminds.environments.record.tabled_result import TabledResult
 from knownminds.inference.differences import Side, difference
 from knownminds.inference.measure import interval_tests
 from knownminds.inference.resampling import jackknife
@@ -36,7 +36,7 @@ BLOCKS = ("domain", "sense")  # the values of both together make a block
 
 
 @dataclass(frozen=True)
-class ReasonerIntervals(Result):
+class ReasonerIntervals(TabledResult):
     """Values of N subjects with errors, and their values without each block.
 
     Parameters

@@ -14,7 +14,7 @@ from knownminds.agents import BeliefSampler
 from knownminds.agents.parameters import Array, Parameters
 from knownminds.environments.chance.outcome_grid import MARKS
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result
+from knownminds.environments.record.tabled_result import TabledResult
 from knownminds.inference.fits.nested_starts import REACH
 from knownminds.inference.fits.point import Optimum, PointFit, inverted, statuses
 
@@ -268,7 +268,7 @@ class BeliefTable:
 
 
 @dataclass(frozen=True)
-class BeliefSamplerFit(Result):
+class BeliefSamplerFit(TabledResult):
     """The belief sampler that is nearest to an agent's beliefs.
 
     Parameters

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result
+from knownminds.environments.record.tabled_result import TabledResult
 from knownminds.inference.resampling import Resampled
 
 NONE = Resampled(np.nan)
 
 
 @dataclass(frozen=True)
-class CoherenceTest(Result):
+class CoherenceTest(TabledResult):
     """A test of one participant's answers, with the published variant beside each row.
 
     Parameters

@@ -15,7 +15,7 @@ from knownminds.agents.parameters import Array, Parameter, Parameters
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Environment, session_stream
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result
+from knownminds.environments.record.tabled_result import TabledResult
 from knownminds.environments.words.names import unknown
 
 from .model_data import ModelData, Unknowns
@@ -29,7 +29,7 @@ TOUCHED = 1e-5  # a null direction or a contrast involves a parameter if its com
 
 
 @dataclass(frozen=True, eq=False)
-class Identifiability(Result):
+class Identifiability(TabledResult):
     """The expected Fisher information of one session, and what it cannot estimate.
 
     In the arrays below the estimated parameters z are measured in prior sds (u = z / sd), which

@@ -15,7 +15,7 @@ from knownminds.agents.parameters import Array
 from knownminds.agents.sequences import numbered
 from knownminds.environments import Trials, unknown
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result
+from knownminds.environments.record.tabled_result import TabledResult
 from knownminds.inference.subject_table import subject_table
 
 from .model_data import ModelData, Unknowns
@@ -31,7 +31,7 @@ LEAST_GAIN = 1e-9  # a smaller move of an estimate is rounding
 
 
 @dataclass(frozen=True)
-class MissingAnswerBounds(Result):
+class MissingAnswerBounds(TabledResult):
     """Estimates of N subjects, and how far the missing answers could have moved them.
 
     Parameters

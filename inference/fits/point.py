@@ -15,7 +15,7 @@ from knownminds.agents.nesting import nestings_of
 from knownminds.agents.parameters import Array, Parameters
 from knownminds.environments import Trials
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result
+from knownminds.environments.record.tabled_result import TabledResult
 from knownminds.inference.subject_table import subject_table
 
 from .batches import in_batches
@@ -37,7 +37,7 @@ KINK = 1e-6  # of the prior sd, to either side of a point that may lie on a kink
 
 
 @dataclass(frozen=True)
-class PointFit(Result):
+class PointFit(TabledResult):
     """Point estimates of N subjects, with everything that one must know before believing them.
 
     Parameters

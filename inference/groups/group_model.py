@@ -17,7 +17,7 @@ from knownminds.agents import Model
 from knownminds.agents.parameters import Array, Parameters, Support
 from knownminds.environments import Trials
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result
+from knownminds.environments.record.tabled_result import TabledResult
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.posteriors.convergence import Convergence, check_convergence, group_terms
 from knownminds.inference.subject_table import subject_table
@@ -46,7 +46,7 @@ LEAST_SPREAD, MOST_SPREAD = 0.2, 5.0
 
 
 @dataclass(frozen=True)
-class HierarchicalFit(Result):
+class HierarchicalFit(TabledResult):
     """Posterior of a group of subjects, with the verdict on its sampling.
 
     Parameters
@@ -236,7 +236,7 @@ class HierarchicalFit(Result):
         return subject_table(self.subjects, self.names, self.estimate, self.interval(mass), more)
 
 
-class Sampling(TypedDict, total=False):
+class SamplingOptions(TypedDict, total=False):
     """How a group is sampled: chains (4), draws (1,000) and tune (500) of each, seed, and these.
 
     Parameters
@@ -276,7 +276,7 @@ class Sampling(TypedDict, total=False):
     tell: Tell | None
 
 
-class Group(TypedDict, total=False):
+class GroupOptions(TypedDict, total=False):
     """The parts of a group, as arguments of `hierarchical`."""
 
     formula: str | Sequence[str] | None
@@ -288,7 +288,7 @@ class Group(TypedDict, total=False):
     correlated: bool
 
 
-class GroupAndSampling(Group, Sampling, total=False):
+class GroupAndSampling(GroupOptions, SamplingOptions, total=False):
     """The arguments of `hierarchical` besides model and trials."""
 
 
@@ -327,25 +327,27 @@ def hierarchical(
         D) with the spreads D. The correlations R have the law of Lewandowski, Kurowicka and Joe
         (2009) with the shape 2, which mildly prefers small ones.
     sampling
-        See `Sampling`; 4 chains of 1,000 draws after 500 of tuning by default.
+        See `SamplingOptions`; 4 chains of 1,000 draws after 500 of tuning by default.
 
     Raises
     ------
     ValueError
         If arguments do not fit the data, or the first round does not end in time.
     """
-    of_sampling = Sampling.__annotations__
+    of_sampling = SamplingOptions.__annotations__
     sampling: Any = {name: value for name, value in options.items() if name in of_sampling}
     rest: Any = {name: value for name, value in options.items() if name not in of_sampling}
     group = GroupModel.of(model, trials, **rest)
     return group.sample(group.data, **sampling)
 
 
-def pymc_model(model: type[Model], trials: Trials | ModelData, **group: Unpack[Group]) -> pm.Model:
+def pymc_model(
+    model: type[Model], trials: Trials | ModelData, **group: Unpack[GroupOptions]
+) -> pm.Model:
     """Return the group that `hierarchical` samples as a PyMC model, to be read and extended.
 
-    `group` has the arguments of `hierarchical` except those of `Sampling`. Samplers of PyMC and
-    nutpie accept the model; compiling it takes some tens of seconds.
+    `group` has the arguments of `hierarchical` except those of `SamplingOptions`. Samplers of PyMC
+    and nutpie accept the model; compiling it takes some tens of seconds.
     """
     return GroupModel.of(model, trials, **group).pymc_model
 
@@ -371,10 +373,10 @@ class GroupModel:
         cls,
         model: type[Model],
         trials: Trials | ModelData,
-        **group: Unpack[Group],
+        **group: Unpack[GroupOptions],
     ) -> GroupModel:
         """Return the model of the group of these trials; see `hierarchical`."""
-        if strange := set(group) - set(Group.__annotations__):
+        if strange := set(group) - set(GroupOptions.__annotations__):
             raise TypeError(f"A group has no {', '.join(strange)}; see `hierarchical`.")
         formula, unit, crossed = group.get("formula"), group.get("unit"), group.get("crossed")
         fixed, lapse = group.get("fixed"), group.get("lapse", False)
@@ -455,8 +457,8 @@ class GroupModel:
         chosen = chosen or self.coordinates(data)
         return GroupDensity.of(data, self.unknowns, chosen, self.design, self.levels)
 
-    def sample(self, data: ModelData, **sampling: Unpack[Sampling]) -> HierarchicalFit:
-        """Sample the posterior for data of the model's shape; see `Sampling`."""
+    def sample(self, data: ModelData, **sampling: Unpack[SamplingOptions]) -> HierarchicalFit:
+        """Sample the posterior for data of the model's shape; see `SamplingOptions`."""
         if len(data) != len(self.data) or data.model is not self.data.model:
             raise ValueError(
                 f"The model was built for {len(self.data)} subjects of {self.data.model.name}; got "

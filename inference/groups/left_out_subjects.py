@@ -16,7 +16,7 @@ from knownminds.inference.posteriors.comparison import LeaveOneOut
 
 from .deviations import Deviations
 from .formulas import GroupDesign
-from .group_model import GroupModel, HierarchicalFit, Sampling, expected_of
+from .group_model import GroupModel, HierarchicalFit, SamplingOptions, expected_of
 from .hyperprior import HyperpriorDraws
 from .population_draws import PopulationDraws, marginal_log_likelihood, marginals_of_others
 
@@ -113,7 +113,7 @@ def predict_left_out(
         elpd[there] = np.bincount(owner, certain, minlength=n)[there]
         leave_one_out = LeaveOneOut(data.model.name, names, elpd, pareto_k, refitted)
         return PredictedSubjects(unknowns, there, leave_one_out, np.zeros((1, 0)), np.zeros((0, 0)))
-    sampling: Sampling = {
+    sampling: SamplingOptions = {
         "chains": CHAINS, "draws": DRAWS, "tune": TUNE, "seed": seed, "cores": workers,
         "group_alone": True,
     }  # fmt: skip
@@ -156,7 +156,7 @@ def _spaced(fit: HierarchicalFit) -> NDArray[np.int64]:
 
 
 def _population_without(
-    group: GroupModel, i: int, sampling: Sampling
+    group: GroupModel, i: int, sampling: SamplingOptions
 ) -> tuple[PopulationDraws, bool]:
     """Return the population by a group without a subject, and whether that group converged."""
     n = len(group.design.subjects)

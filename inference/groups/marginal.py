@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from knownminds.agents.parameters import Array, Parameters
-from knownminds.environments.record.result import Result
+from knownminds.environments.record.tabled_result import TabledResult
 from knownminds.inference.fits.model_data import LikelihoodAtPoints, ModelData, Unknowns
 from knownminds.inference.fits.point import STARTS, fit_points, inverted
 from knownminds.inference.fits.quasi_newton import minimise
@@ -32,7 +32,7 @@ STEP = 1e-3  # of differences, on the unconstrained scale
 
 
 @dataclass(frozen=True)
-class MarginalFit(Result):
+class MarginalFit(TabledResult):
     """The law of a group where its marginal posterior is largest.
 
     Parameters

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result
+from knownminds.environments.record.tabled_result import TabledResult
 from knownminds.inference.resampling import percentile_interval
 
-from .magnitude_answers import BASE, BOTH, IMAGE, MULTIMODAL, Answers, MagnitudeAnswers
+from .magnitude_answers import BASE, BOTH, IMAGE, MULTIMODAL, MagnitudeAnswers, TaskAnswers
 
 ABLATIONS = ("verbal", "numeric", "constant_noise", "gradual_noise", "long_context")
 NOISE = ("constant_noise", "gradual_noise")
@@ -42,7 +42,7 @@ class Comparison(NamedTuple):
 COMPARISONS = tuple(Comparison(task, ablation) for task in MULTIMODAL for ablation in ABLATIONS)
 
 
-def prior_weight(answers: Answers) -> Array:
+def prior_weight(answers: TaskAnswers) -> Array:
     """Return the weight of the prior in the data and each bootstrap, [B]; NaN if unknown.
 
     The static Bayesian observer answers (1 - w) x + w mu_p. The most likely w is 1 minus the
@@ -52,7 +52,7 @@ def prior_weight(answers: Answers) -> Array:
     return np.clip(1.0 - slopes(answers)[0], 0.0, 1.0)
 
 
-def slopes(answers: Answers) -> tuple[Array, Array]:
+def slopes(answers: TaskAnswers) -> tuple[Array, Array]:
     """Return least-squares slopes within windows and residual deviations, [B] each.
 
     Row 0 is the data, the others are bootstraps; NaN where stimuli do not vary or nothing was
@@ -96,7 +96,7 @@ def shift_scores(base: Array, ablation: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class ConsistencyScore(Result):
+class ConsistencyScore(TabledResult):
     """The Bayesian consistency score of a participant, and what to compare it with.
 
     Parameters
@@ -225,7 +225,7 @@ def shift_effects(shift: Array, steady: Array) -> pd.DataFrame:
 
 
 def _simulated(
-    pairs: Sequence[tuple[Answers, Answers]], observer: str, replicates: int, seed: int
+    pairs: Sequence[tuple[TaskAnswers, TaskAnswers]], observer: str, replicates: int, seed: int
 ) -> Array:
     """Let R known agents answer the answered trials; return 1 - their slopes, [2, 15, R].
 
@@ -256,7 +256,7 @@ def _simulated(
     return weights
 
 
-def _prior_mean(base: Answers, window: int, weight: float) -> float:
+def _prior_mean(base: TaskAnswers, window: int, weight: float) -> float:
     """Return the prior mean that fits the base condition; the middle if there is no prior."""
     mine = np.isfinite(base.response) & (base.window == window)
     if not mine.any():

@@ -13,7 +13,7 @@ from knownminds.agents.parameters import Array
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.magnitudes.magnitude import BLUR
 
-from .magnitude_answers import BASE, BOTH, IMAGE, TEXT, Answers, MagnitudeAnswers
+from .magnitude_answers import BASE, BOTH, IMAGE, TEXT, MagnitudeAnswers, TaskAnswers
 from .normalised_error import relative_error
 
 REFERENCES = ("equal", "linear", "bayes_responses", "bayes_residuals", "bayes_oracle")
@@ -40,7 +40,7 @@ class CuePairs:
     left_out : How many items were not answered in all three, or not shown in all.
     """
 
-    combined: Answers
+    combined: TaskAnswers
     text: Array
     image: Array
     matched: str
@@ -93,7 +93,7 @@ def cue_combination(
 
 def cue_cells(
     answers: MagnitudeAnswers, participant: str, task: str, condition: str
-) -> tuple[Answers, Answers, Answers] | None:
+) -> tuple[TaskAnswers, TaskAnswers, TaskAnswers] | None:
     """Return the answers to text, to image and to both; None unless all were played.
 
     Noise blurs images and leaves texts unchanged. So if texts were not shown again under noise,
@@ -108,7 +108,7 @@ def cue_cells(
     return None if text is None or image is None or both is None else (text, image, both)
 
 
-def pair(text: Answers, image: Answers, both: Answers) -> CuePairs:
+def pair(text: TaskAnswers, image: TaskAnswers, both: TaskAnswers) -> CuePairs:
     """Find the answers to the same stimuli.
 
     In a session that was shown in all modalities, stimuli are the same if they have the same
@@ -136,7 +136,7 @@ def pair(text: Answers, image: Answers, both: Answers) -> CuePairs:
     )
 
 
-def _shown(cue: str, answers: Answers) -> pd.DataFrame:
+def _shown(cue: str, answers: TaskAnswers) -> pd.DataFrame:
     """Return what was shown in a modality, in order, with its position under the cue's name.
 
     The turn says how often the value was shown before in its window.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
 from knownminds.environments.magnitudes.magnitude import MOST_BLUR
-from knownminds.environments.record.result import Result
+from knownminds.environments.record.tabled_result import TabledResult
 from knownminds.inference.measure import with_columns
 
 TEXT, IMAGE = 0, 1  # modalities
@@ -22,7 +22,7 @@ _NEEDED = ("window", "modality", "value", "blur", "response")
 
 
 @dataclass(frozen=True)
-class EqualBlur(Result):
+class EqualBlur(TabledResult):
     """The blur at which answers to pictures vary as much as those to words, px.
 
     Parameters

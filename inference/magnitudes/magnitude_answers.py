@@ -25,7 +25,7 @@ Key = tuple[str, str, str, str]  # participant, task, condition, modality
 
 
 @dataclass(frozen=True)
-class Answers:
+class TaskAnswers:
     """The answers of one participant in one task, condition and modality, [n] each.
 
     Parameters
@@ -66,7 +66,7 @@ class Answers:
         """How many answers are 0 or the ceiling."""
         return int(((self.response <= 0) | (self.response >= self.ceiling)).sum())
 
-    def only(self, chosen: NDArray[Any]) -> Answers:
+    def only(self, chosen: NDArray[Any]) -> TaskAnswers:
         """Return some of the trials."""
         parts = {
             name: getattr(self, name)[chosen]
@@ -89,7 +89,7 @@ class MagnitudeAnswers:
     """
 
     participants: tuple[str, ...]
-    cells: Mapping[Key, Answers]
+    cells: Mapping[Key, TaskAnswers]
     frame: pd.DataFrame
 
     @classmethod
@@ -121,12 +121,12 @@ class MagnitudeAnswers:
         names = ["subject", "session", "window"]
         position = frame.groupby(names, sort=False).ngroup().to_numpy()
         numbers = {name: frame[name].to_numpy(dtype=float, na_value=np.nan) for name in NEEDED}
-        cells: dict[Key, Answers] = {}
+        cells: dict[Key, TaskAnswers] = {}
         keys = ["participant", "task", "condition_name", "modality_name"]
         trial = frame["trial"].to_numpy(dtype=np.int64)
         for key, index in frame.groupby(keys, sort=False).indices.items():
             rows = np.sort(index)
-            cells[key] = Answers(  # type: ignore[index]
+            cells[key] = TaskAnswers(  # type: ignore[index]
                 value=numbers["value"][rows],
                 response=numbers["response"][rows],
                 middle=middle[rows],
@@ -141,7 +141,7 @@ class MagnitudeAnswers:
             )
         return cls(tuple(map(str, frame["participant"].unique())), cells, frame)
 
-    def of(self, participant: str) -> Iterator[tuple[Key, Answers]]:
+    def of(self, participant: str) -> Iterator[tuple[Key, TaskAnswers]]:
         """Yield the cells of a participant in the order of tasks, conditions, modalities."""
         for task in TASKS:
             for condition in CONDITIONS:

@@ -10,7 +10,7 @@ import numpy as np
 
 from knownminds.agents.parameters import Array
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result
+from knownminds.environments.record.tabled_result import TabledResult
 from knownminds.inference.resampling import percentile_interval
 
 from .consistency_score import MOST, REPLICATES, ConsistencyScore, consistency_score
@@ -31,7 +31,7 @@ BAYES = ("bayes_oracle", "bayes_responses")
 
 
 @dataclass(frozen=True)
-class MagnitudeComposite(Result):
+class MagnitudeComposite(TabledResult):
     """A = 1 - NRMSE / 2, E the mean of two RREs, C = (BCS + 15) / 30, S = (A + E + C) / 3.
 
     Parameters

@@ -12,13 +12,13 @@ from knownminds.environments.later import pandas as pd
 from knownminds.inference.measure import Dial, Values, with_columns
 from knownminds.inference.session_measure import SimulatedMeasure
 
-from .magnitude_answers import TASKS, Answers, middles
+from .magnitude_answers import TASKS, TaskAnswers, middles
 
 STEPS = 11  # values of a window in the shipped designs
 MOST_ALONE = 0.1  # largest share of answers that may be the only ones of their step
 
 
-def normalised_error(answers: Answers) -> Array:
+def normalised_error(answers: TaskAnswers) -> Array:
     """Return the NRMSE of the data and of each bootstrap, [B]; NaN where nothing was answered.
 
     It is the root mean square error over that of a constant answer at the middle of each window's
@@ -28,7 +28,7 @@ def normalised_error(answers: Answers) -> Array:
     return relative_error(answers, answers.response)
 
 
-def relative_error(answers: Answers, estimate: Array) -> Array:
+def relative_error(answers: TaskAnswers, estimate: Array) -> Array:
     """Return the NRMSE of estimates[n] or [B, n] of the answers' stimuli, [B]."""
     held = np.isfinite(np.atleast_2d(estimate)).all(axis=0)
     weight = answers.weight * held
@@ -39,7 +39,7 @@ def relative_error(answers: Answers, estimate: Array) -> Array:
     return np.where(np.isfinite(error), error, np.nan)
 
 
-def bias_and_variance(answers: Answers) -> tuple[float, float]:
+def bias_and_variance(answers: TaskAnswers) -> tuple[float, float]:
     """Return the parts of NRMSE squared that are bias and variance; they sum to it.
 
     Stimuli are grouped with others of similar size, in as many steps per window as the shipped

@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 
 from knownminds.agents.parameters import Array
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result
+from knownminds.environments.record.tabled_result import TabledResult
 from knownminds.inference.fits.cross_validation import Folds, SequenceData
 from knownminds.inference.fits.model_data import LikelihoodAtPoints, ModelData, Unknowns
 
@@ -22,7 +22,7 @@ SUBJECTS_AT_ONCE = 512  # posteriors of so many subjects are in memory when sequ
 
 
 @dataclass(frozen=True)
-class LeaveOneOut(Result):
+class LeaveOneOut(TabledResult):
     """Expected log predictive density of left-out data, piece by piece.
 
     Parameters

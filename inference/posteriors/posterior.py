@@ -14,7 +14,7 @@ from knownminds.agents import Model
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result
+from knownminds.environments.record.tabled_result import TabledResult
 from knownminds.inference.fits.model_data import LikelihoodAtPoints, ModelData, Unknowns
 from knownminds.inference.fits.point import PointFit, maximum_a_posteriori
 from knownminds.inference.subject_table import subject_table
@@ -28,7 +28,7 @@ ROUNDS = (1, 1, 4, 16)  # how many times the points of the first round
 
 
 @dataclass(frozen=True)
-class Posterior(Result):
+class Posterior(TabledResult):
     """Independent posteriors of N subjects under the model's priors.
 
     Parameters

@@ -121,7 +121,7 @@ class _Text(_Strict):
     verbosity: Literal["medium"] | None = None
 
 
-class Question(_Strict):
+class CompletionRequest(_Strict):
     """A request for a chat completion, or for a response: the same question in another shape."""
 
     model: str
@@ -199,10 +199,10 @@ class Question(_Strict):
             raise Refusal(400, str(error), code="unsupported_value") from None
 
 
-def read_request(raw: bytes) -> Question:
+def read_request(raw: bytes) -> CompletionRequest:
     """Read the body of a request; a refusal if it is none."""
     try:
-        request = Question.model_validate_json(raw)
+        request = CompletionRequest.model_validate_json(raw)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"])) or "the body"
@@ -216,7 +216,9 @@ def read_request(raw: bytes) -> Question:
     return request
 
 
-def complete(agent: Synthetic, model: str, question: Question, number: str) -> dict[str, Any]:
+def complete(
+    agent: Synthetic, model: str, question: CompletionRequest, number: str
+) -> dict[str, Any]:
     """Return the chat completion that a request is answered with.
 
     Parameters
@@ -285,7 +287,7 @@ def chunks(completion: dict[str, Any], *, usage: bool) -> Iterator[dict[str, Any
         yield {**same, "choices": [], "usage": completion["usage"]}
 
 
-def as_response(completion: dict[str, Any], question: Question) -> dict[str, Any]:
+def as_response(completion: dict[str, Any], question: CompletionRequest) -> dict[str, Any]:
     """Return the response that says what a chat completion says."""
     (choice,) = completion["choices"]
     number, usage = completion["id"].removeprefix("chatcmpl-"), completion["usage"]

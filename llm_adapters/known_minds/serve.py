@@ -15,7 +15,15 @@ from typing import Any
 from knownminds.agents import Contaminants, Model
 from knownminds.environments import Environment
 
-from .chat_completions import Question, Refusal, as_response, chunks, complete, events, read_request
+from .chat_completions import (
+    CompletionRequest,
+    Refusal,
+    as_response,
+    chunks,
+    complete,
+    events,
+    read_request,
+)
 from .synthetic import Synthetic
 
 try:
@@ -252,7 +260,7 @@ class _Endpoint:
         parts = events(response)
         return self.stream([f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in parts])
 
-    async def completion(self, request: Request) -> tuple[dict[str, Any], Question]:
+    async def completion(self, request: Request) -> tuple[dict[str, Any], CompletionRequest]:
         """Return the completion, and count it."""
         raw = await _body(request)
         question, number = read_request(raw), hashlib.sha256(raw).hexdigest()[:24]

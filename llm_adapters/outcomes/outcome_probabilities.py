@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import logsumexp, softmax
 
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result
+from knownminds.environments.record.tabled_result import TabledResult
 
 from .outcome_tree import Array, OutcomeTree, TokenTexts, extends, spellings_of
 from .tree_pass import Job, logits_behind
@@ -52,7 +52,7 @@ class TokenPrompt:
 
 
 @dataclass(frozen=True)
-class OutcomeProbabilities(Result):
+class OutcomeProbabilities(TabledResult):
     """How probable each outcome is as continuation of each prompt.
 
     Parameters

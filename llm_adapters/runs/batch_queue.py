@@ -15,7 +15,7 @@ from knownminds.llm_adapters.batches import batches_of
 from knownminds.llm_adapters.batches.contract import Results, Standing
 
 from .admission import CAPPED, NOT_SENT, Batching, Gate
-from .ledger import OPEN, Attempt, Batch, Ledger
+from .ledger import OPEN, Attempt, Ledger, ProviderBatch
 from .prices import Spent
 
 T = TypeVar("T")
@@ -199,16 +199,16 @@ class BatchQueue:
         if part:
             yield part
 
-    def _named(self, part: Sequence[_Waiting]) -> Batch:
+    def _named(self, part: Sequence[_Waiting]) -> ProviderBatch:
         """Make a batch, whose name is in the ledger before it is submitted."""
-        batch = Batch(f"km-{uuid.uuid4().hex[:_DIGITS]}", len(part))
+        batch = ProviderBatch(f"km-{uuid.uuid4().hex[:_DIGITS]}", len(part))
         self.ledger.sent([one.attempt for one in part], batch)
         self._requests[batch.name] = {_name(one.attempt): one.attempt for one in part}
         self.open.append(batch)
         self.sent += batch.requests
         return batch
 
-    async def _step(self, batch: Batch) -> None:
+    async def _step(self, batch: ProviderBatch) -> None:
         """Bring a batch further: find it or submit it, or look where it stands."""
         if self.gate.stopped:
             return
@@ -231,7 +231,7 @@ class BatchQueue:
             else:
                 await self.gate.pause(max(error.wait or 0.0, self.how.pause))
 
-    async def _submit(self, batch: Batch) -> None:
+    async def _submit(self, batch: ProviderBatch) -> None:
         """Submit a batch once."""
         requests = {
             name: self.runner.body_of(*self.ledger.request(attempt.request))
@@ -249,7 +249,7 @@ class BatchQueue:
             raise
         self._submitted(batch)
 
-    async def _is_missing(self, batch: Batch) -> bool:
+    async def _is_missing(self, batch: ProviderBatch) -> bool:
         """Look for a batch that may have been submitted; say whether it is surely not there."""
         known = {other.provider_id for other in self.ledger.batches} - {""}
         between = (batch.began, batch.tried)
@@ -266,12 +266,12 @@ class BatchQueue:
         self._submitted(batch)
         return False
 
-    def _submitted(self, batch: Batch) -> None:
+    def _submitted(self, batch: ProviderBatch) -> None:
         self._failures = 0
         self._note(batch, "submitted")
         self.runner.tell()
 
-    async def _look(self, batch: Batch) -> None:
+    async def _look(self, batch: ProviderBatch) -> None:
         """Look where a batch stands, and read it if it is over."""
         standing = await _whole(self.batches.look(batch.provider_id))
         batch.done, self._failures = standing.done, 0
@@ -286,7 +286,7 @@ class BatchQueue:
         else:
             self._missed.pop(batch.name, None)  # it is there again
 
-    def _read(self, batch: Batch, results: Results, standing: Standing) -> None:
+    def _read(self, batch: ProviderBatch, results: Results, standing: Standing) -> None:
         """Write all results of a batch down, and what had none; not before they are all there.
 
         A provider may say that a batch is over before its file is there, or send half of a file.
@@ -314,7 +314,7 @@ class BatchQueue:
         why = f"has ended ({standing.word}), and says nothing of this request. {lack}"
         self._close(batch, f"{standing.word} {lack}".strip(), why.strip())
 
-    def _gone(self, batch: Batch, error: Failed) -> None:
+    def _gone(self, batch: ProviderBatch, error: Failed) -> None:
         """Look again for a batch that is not there; if it does not come, stop or give it up."""
         if self._waits(batch):
             return
@@ -327,12 +327,12 @@ class BatchQueue:
             return
         self._close(batch, f"lost: {error}", f"is not there: {error}")
 
-    def _waits(self, batch: Batch) -> bool:
+    def _waits(self, batch: ProviderBatch) -> bool:
         """Say whether what is not there may still come."""
         since = self._missed.setdefault(batch.name, time.monotonic())
         return time.monotonic() < since + self.how.patience
 
-    def _close(self, batch: Batch, note: str, why: str) -> None:
+    def _close(self, batch: ProviderBatch, note: str, why: str) -> None:
         """Write down that nothing more comes of a batch; what has no answer may have been paid."""
         batch.done = 0
         message = f"The batch {batch.provider_id} ({batch.name}) {why}"
@@ -349,7 +349,7 @@ class BatchQueue:
         self.settled += 1
         self._count(attempt, most, attempt.used(self.ledger.price))
 
-    def _void(self, batch: Batch, why: str) -> None:
+    def _void(self, batch: ProviderBatch, why: str) -> None:
         """Take a batch for one that never was."""
         for attempt in self._unsettled(batch).values():
             most = attempt.used(self.ledger.price)
@@ -364,11 +364,11 @@ class BatchQueue:
         if attempt.batch in self._earlier:
             self.gate.settle(attempt.key[0], most, used)
 
-    def _note(self, batch: Batch, state: str, note: str = "") -> None:
+    def _note(self, batch: ProviderBatch, state: str, note: str = "") -> None:
         batch.state, batch.note = state, note
         self.ledger.note_batch(batch)
 
-    def _unsettled(self, batch: Batch) -> dict[str, Attempt]:
+    def _unsettled(self, batch: ProviderBatch) -> dict[str, Attempt]:
         """Return the requests of a batch that have no end as yet, by their names in it."""
         every = self._requests[batch.name].items()
         return {name: attempt for name, attempt in every if attempt.state == "inflight"}

@@ -17,7 +17,7 @@ from knownminds.llm_adapters.adapter import Failed, Reply, Sampling
 from .admission import Caps
 from .ledger import price_in
 from .prices import price_of
-from .runner import Questions
+from .runner import SingleQuestions
 
 try:
     from inspect_ai.model import (
@@ -86,7 +86,7 @@ class KnownMinds(ModelAPI):  # type: ignore[misc]  # Inspect may not be there
         self.adapter = load(provider)(model, **address)
         self.folder = Path(ledger)
         self.caps = Caps(calls=calls, tokens=tokens, dollars=dollars)
-        self.questions: Questions | None = None
+        self.questions: SingleQuestions | None = None
 
     async def generate(self, input: Any, tools: Any, tool_choice: Any, config: Any) -> Any:
         """Return the output of a question, from now or from an earlier start."""
@@ -94,7 +94,7 @@ class KnownMinds(ModelAPI):  # type: ignore[misc]  # Inspect may not be there
             raise Failed("A participant has no tools; got some. Leave them out.", "stop", "setting")
         settings = _settings(config)
         if self.questions is None:
-            self.questions = Questions(self.folder, self.adapter, self.caps, self._price())
+            self.questions = SingleQuestions(self.folder, self.adapter, self.caps, self._price())
         reply = await self.questions.ask(Prompt(tuple(map(_message, input))), settings)
         return _output(reply, self.model_name)
 

@@ -137,7 +137,7 @@ class Attempt:
 
 
 @dataclass
-class Batch:
+class ProviderBatch:
     """A batch of requests; our name for it, and the provider's if that is known.
 
     `began` and `tried` are when it was first and last about to be submitted, seconds since 1970;
@@ -156,7 +156,7 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Account:
+class RunCost:
     """What a run has cost, added up from the ledger.
 
     Parameters
@@ -559,11 +559,11 @@ class Ledger:
         return str(self._facts("left_out").get("", ""))
 
     @property
-    def batches(self) -> list[Batch]:
+    def batches(self) -> list[ProviderBatch]:
         """All batches, in the order in which they began."""
         facts = self._facts("batch/").values()
         with self.file.reading("a batch"):
-            batches = [Batch(**content) for content in facts]
+            batches = [ProviderBatch(**content) for content in facts]
         return sorted(batches, key=lambda batch: batch.began)
 
     def choices_of(self, session: int) -> dict[int, tuple[int, float | None]]:
@@ -630,7 +630,7 @@ class Ledger:
             by_session[session] = by_session.get(session, Spent()) + attempt.used(self.price)
         return by_session
 
-    def account(self) -> Account:
+    def account(self) -> RunCost:
         """Add up what the run has cost."""
         calls: Counter[str] = Counter()
         tokens: Counter[str] = Counter()
@@ -650,7 +650,7 @@ class Ledger:
             tokens.update({name: n or 0 for name, n in asdict(usage.bounded()).items()})
             if attempt.slot:
                 re_asked.add((*attempt.key[:2], attempt.slot))
-        return Account(
+        return RunCost(
             dict(sorted(calls.items())),
             dict(sorted(Counter(batch.state for batch in self.batches).items())),
             len(re_asked),
@@ -663,7 +663,7 @@ class Ledger:
 
     # What is written while a run is under way --------------------------------------------------
 
-    def sent(self, attempts: Iterable[Attempt], batch: Batch | None = None) -> None:
+    def sent(self, attempts: Iterable[Attempt], batch: ProviderBatch | None = None) -> None:
         """Write down requests that are about to leave, together if they are a batch.
 
         They may leave once this returns.
@@ -736,7 +736,7 @@ class Ledger:
         start.sessions = {str(number): why for number, why in sessions.items()}
         self._write(self._set(self._start, asdict(start)))
 
-    def note_batch(self, batch: Batch) -> None:
+    def note_batch(self, batch: ProviderBatch) -> None:
         """Write down where a batch stands.
 
         The requests of a batch that is void were not paid, and are sent anew.

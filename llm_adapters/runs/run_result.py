@@ -12,10 +12,10 @@ from typing import Any
 
 from knownminds.environments import ANSWERED, Outcome, Rate, Trials, outcome_rates
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result
+from knownminds.environments.record.tabled_result import TabledResult
 
 from .admission import CAPPED, SILENT
-from .ledger import Account, Start
+from .ledger import RunCost, Start
 from .prices import NANO, Price
 
 # What is put down for an answer that nothing bounds. Not a bound, so no cap relies on it.
@@ -38,7 +38,7 @@ COUNTED = {
 
 
 @dataclass(frozen=True, eq=False)
-class Run(Result):
+class Run(TabledResult):
     """Sessions of a language model: what came of them, and what they cost.
 
     Parameters
@@ -71,7 +71,7 @@ class Run(Result):
     unfinished: tuple[Mapping[str, Any], ...]
     stopped: str
     starts: tuple[Start, ...]
-    account: Account
+    account: RunCost
     price: Price | None
     configuration: Mapping[str, Any]
     looks: tuple[Mapping[str, Any], ...] = ()

@@ -953,7 +953,7 @@ class _Runner:
         )
 
 
-class Questions:
+class SingleQuestions:
     """Single questions to one model, with a ledger in a folder; nobody plays a session.
 
     A question that was answered in an earlier start is not sent again: the k-th time that it is

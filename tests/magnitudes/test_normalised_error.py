@@ -11,14 +11,14 @@ from knownminds.agents import AGENTS
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Trials, make
 from knownminds.inference import MEASURES
-from knownminds.inference.magnitudes.magnitude_answers import Answers, MagnitudeAnswers
+from knownminds.inference.magnitudes.magnitude_answers import MagnitudeAnswers, TaskAnswers
 from knownminds.inference.magnitudes.normalised_error import (
     bias_and_variance,
     normalised_error,
 )
 
 
-def only(frame: pd.DataFrame, modality: str = "text", rounds: int = 0) -> Answers:
+def only(frame: pd.DataFrame, modality: str = "text", rounds: int = 0) -> TaskAnswers:
     read = MagnitudeAnswers.read(frame, by="model", rounds=rounds)
     (cell,) = (cell for key, cell in read.cells.items() if key[3] == modality)
     return cell

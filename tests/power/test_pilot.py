@@ -10,10 +10,10 @@ import pytest
 import xarray as xr
 
 from knownminds.agents import RescorlaWagner, RescorlaWagnerDual, simulate
-from knownminds.agents.play import Player, simulate_sessions
+from knownminds.agents.play import AgentInSession, simulate_sessions
 from knownminds.environments import InstrumentalLearning, Session, session_stream
 from knownminds.inference import MEASURES, maximum_a_posteriori
-from knownminds.validation.data.fit import Task, fit
+from knownminds.validation.data.fit import FitTask, fit
 from knownminds.validation.data.questions import AskFit
 from knownminds.validation.engine.population import draw_subjects
 from knownminds.validation.engine.study import Batch, Study
@@ -103,7 +103,7 @@ def test_a_lost_answer_brings_nothing_and_teaches_nothing():
     for who in range(3):  # step by step, nothing being given on these trials
         rng = session_stream(9, who)
         session = Session(PLACE, PLACE.draw(rng))
-        player = Player(RescorlaWagnerDual.from_theta(theta[who], actions=2), rng)
+        player = AgentInSession(RescorlaWagnerDual.from_theta(theta[who], actions=2), rng)
         mine = some.subject == who
         given = {}
         for seen in session:
@@ -138,7 +138,7 @@ def test_a_study_from_a_pilot_has_its_model_and_its_settings_unless_others_are_n
         RescorlaWagner, RescorlaWagner.parameters.draw(np.random.default_rng(4), 2), PLACE, 4
     )
     trials.save(tmp_path / "people.parquet")
-    options = Task.of(
+    options = FitTask.of(
         AskFit(str(tmp_path / "people.parquet"), model="rescorla_wagner")
     ).option_values()
     assert options["played"] == {"n_visits": 6}

@@ -19,7 +19,7 @@ from pyarrow.parquet import ParquetFile
 from knownminds.environments import ANSWERED, Outcome, Trials
 from knownminds.environments.conditions import AS_SET, SHARED_DESIGN
 from knownminds.environments.record.folders import writable, write_text
-from knownminds.environments.record.result import plain
+from knownminds.environments.record.tabled_result import plain
 from knownminds.llm_adapters.configuration import Participant
 from knownminds.llm_adapters.runs.ledger import Ledger, has_run
 from knownminds.llm_adapters.runs.prices import NANO

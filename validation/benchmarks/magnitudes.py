@@ -22,9 +22,7 @@ from knownminds.inference.magnitudes.magnitude_answers import (
     TASKS,
     TEXT,
     MagnitudeAnswers,
-)
-from knownminds.inference.magnitudes.magnitude_answers import (
-    Answers as CellAnswers,
+    TaskAnswers,
 )
 from knownminds.inference.magnitudes.magnitude_composite import BAYES, MASS
 from knownminds.inference.resampling import percentile_interval
@@ -556,7 +554,7 @@ def answers_and_observers(answers: MagnitudeAnswers, fits: pd.DataFrame) -> pd.D
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
-def _observed(cell: CellAnswers, fits: pd.DataFrame, modality: str) -> pd.DataFrame:
+def _observed(cell: TaskAnswers, fits: pd.DataFrame, modality: str) -> pd.DataFrame:
     names = np.array(WINDOWS)[cell.window]
     frame = pd.DataFrame(
         {
@@ -577,7 +575,7 @@ def _observed(cell: CellAnswers, fits: pd.DataFrame, modality: str) -> pd.DataFr
     return frame
 
 
-def _beliefs(cell: CellAnswers, fits: pd.DataFrame, modality: str) -> Array:
+def _beliefs(cell: TaskAnswers, fits: pd.DataFrame, modality: str) -> Array:
     """Return what the fitted sequential observer would answer on average, [n]."""
     belief = np.full(len(cell), np.nan)
     if "kalman_observer" not in fits.index:

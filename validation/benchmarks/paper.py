@@ -20,7 +20,7 @@ import pandas as pd
 from knownminds.environments import ANSWERED, Environment
 from knownminds.validation.data.scores_of_trials import INFLUENCE
 from knownminds.validation.engine.parts import Drawing, Part
-from knownminds.validation.pages.views import WHO, Figure, Grid, Table, View
+from knownminds.validation.pages.views import WHO, Figure, Grid, TableView, View
 
 CELL, KNOWN, VARIANT = "cell", "known_mind", "variant"
 SEVERAL = " + "  # between the cells of a score that is computed from several
@@ -157,7 +157,7 @@ def part_of(name: str, title: str, paragraph: str, shown: Shown) -> Part:
     tables: dict[str, pd.DataFrame] = {}
     figures: dict[str, Drawing] = {}
     for view in views:
-        if isinstance(view, Table):
+        if isinstance(view, TableView):
             tables |= view.tables(frame)
         elif isinstance(view, Figure):
             figures |= view.drawings(frame)

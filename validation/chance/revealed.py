@@ -15,7 +15,7 @@ from pyarrow import ArrowException
 
 from knownminds.agents.parameters import Array
 from knownminds.environments.record.folders import writable, write_text
-from knownminds.environments.record.result import plain
+from knownminds.environments.record.tabled_result import plain
 from knownminds.inference.chance.revealed_belief import RevealedBeliefs
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.study import versions

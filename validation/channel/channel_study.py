@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest
 
 from knownminds.agents import AGENTS, Contaminants, Model
-from knownminds.agents.play import Player
+from knownminds.agents.play import AgentInSession
 from knownminds.environments import (
     ANSWERED,
     Environment,
@@ -324,7 +324,7 @@ def _withheld(
     for i, agent, address in _sessions(study, batch, subjects):
         rng = session_stream(study.seed, *address)
         session = Session(environment, environment.draw(rng))
-        player = Player(agent, rng)
+        player = AgentInSession(agent, rng)
         for stimulus in session:
             choice = player.choose(stimulus)
             if (i, address[2], int(stimulus["trial"])) in unread:

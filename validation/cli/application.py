@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 from typer.core import TyperCommand
 
-from knownminds.validation.engine.question import Option, Question
+from knownminds.validation.engine.question import Question, TypedOption
 
 from .interrupts import NOTHING_KEPT, Stopped
 from .output import Form, note, print_json
@@ -94,9 +94,9 @@ def command(
     parser
         What takes the words apart, if they are no plain options.
     """
-    options = {**question.options(), "as_json": Option(Json, False)}
+    options = {**question.options(), "as_json": TypedOption(Json, False)}
     if question.screened:
-        options["full"] = Option(Full, False)
+        options["full"] = TypedOption(Full, False)
 
     def typed(context: typer.Context, **given: Any) -> None:
         form = Form.of(given.pop("as_json"), given.pop("full", False))

@@ -42,7 +42,7 @@ def _simulate(question: Simulate, form: Form) -> None:
     if form is Form.FULL:
         raise ValueError("--full is of the report on the data; say --report too, or leave it out.")
     from knownminds.environments.record.csv_cells import csv_text
-    from knownminds.environments.record.result import plain
+    from knownminds.environments.record.tabled_result import plain
     from knownminds.validation.engine.arguments import resolve_environment
 
     trials: Any = question.answer()

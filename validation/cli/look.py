@@ -135,7 +135,7 @@ def described(name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return an experiment, a model or a measure as JSON has it, and the rows of its table."""
     from knownminds.agents import AGENTS
     from knownminds.environments import ENVIRONMENTS, Session, make, session_stream, unknown
-    from knownminds.environments.record.result import plain
+    from knownminds.environments.record.tabled_result import plain
     from knownminds.inference import MEASURES
     from knownminds.validation.costs.dry_runs import prompt_text
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from knownminds.validation.calibration.questions import Calibrate
-from knownminds.validation.design.questions import Design
+from knownminds.validation.design.questions import AskDesign
 from knownminds.validation.engine.question import Question, StudyQuestion, frozen_question, option
 from knownminds.validation.power.questions import Audit, Power
 from knownminds.validation.recovery.questions import Confuse, Recover
@@ -63,6 +63,6 @@ def _report(question: Report, form: Form) -> None:
         print(page)
 
 
-for study in (Recover, Confuse, Calibrate, Power, Design, Audit, Referee):
+for study in (Recover, Confuse, Calibrate, Power, AskDesign, Audit, Referee):
     command(study, run_study)
 command(Report, _report)

@@ -124,7 +124,7 @@ fit = verb(AskFit, __name__)
 
 
 @dataclass(frozen=True)
-class Task:
+class FitTask:
     """What is fitted, and how.
 
     Parameters
@@ -164,7 +164,7 @@ class Task:
     assumed: bool
 
     @classmethod
-    def of(cls, question: AskFit) -> Task:
+    def of(cls, question: AskFit) -> FitTask:
         """Read the data; ValueError if these cannot be fitted so."""
         _check(question)
         source, trials = read_one(question.data, question.columns)
@@ -263,7 +263,7 @@ class Estimates:
 
 def compute(question: AskFit) -> Fit:
     """Answer `fit`."""
-    task = Task.of(question)
+    task = FitTask.of(question)
     hierarchical = question.method == "hierarchical"
     if hierarchical:
         estimates = Estimates(*group_fit(task.agent, task.trials, question, SAMPLING))
@@ -414,7 +414,7 @@ def _only_experiment(trials: Trials, model: type[Model]) -> str:
     return names[0]
 
 
-def _point_fit(task: Task) -> Estimates:
+def _point_fit(task: FitTask) -> Estimates:
     question = task.question
     held: dict[str, Any] = {
         "fixed": question.fixed, "lapse": question.fit_lapse, "workers": question.workers,
@@ -503,7 +503,7 @@ def _counts(subjects: pd.DataFrame, trials: pd.DataFrame) -> dict[str, dict[str,
     }
 
 
-def _support(task: Task, relived: Relived, fitted: Estimates) -> Result:
+def _support(task: FitTask, relived: Relived, fitted: Estimates) -> Result:
     """Return what the rows support, see `support_of`."""
     question = task.question
     if not fitted.names or not (fitted.subjects["status"] != "failed").any():
@@ -544,7 +544,7 @@ def _support(task: Task, relived: Relived, fitted: Estimates) -> Result:
 
 
 def _checks(
-    task: Task, relived: Relived, estimates: Estimates
+    task: FitTask, relived: Relived, estimates: Estimates
 ) -> tuple[Result, Mapping[str, Any] | None]:
     """Return whether sessions simulated from the fit look like the data, and their answers."""
     hierarchical = task.question.method == "hierarchical"
@@ -590,7 +590,7 @@ def _checks(
     ), predicted
 
 
-def _rivals(task: Task, relived: Relived, estimates: Estimates) -> Result:
+def _rivals(task: FitTask, relived: Relived, estimates: Estimates) -> Result:
     """Return how rivals predict subjects that are left out, if rivals are named."""
     question = task.question
     if not (question.against or question.rivals) or not (estimates.subjects["n_trials"] > 0).any():
@@ -604,7 +604,7 @@ def _rivals(task: Task, relived: Relived, estimates: Estimates) -> Result:
     return compare_rivals(task.agent, trials, relived, task.environment, question)
 
 
-def _missing(task: Task) -> Result:
+def _missing(task: FitTask) -> Result:
     """Count the outcomes of answers, and bound what those that are missing could change."""
     question, trials = task.question, task.by_rows
     if trials.frame["outcome"].isin(ANSWERED).all():

@@ -25,7 +25,7 @@ MOST_LAG = 5  # trials back that the panel of returning separates
 MOST_OPTIONS = 10  # of which each has a series
 
 
-class Rows:
+class PanelRows:
     """Rows of many sessions in order of time, and what panels look up in them.
 
     Parameters
@@ -45,7 +45,7 @@ class Rows:
         environment: Environment,
         columns: Mapping[str, Any],
         session: Integers,
-        reference: Rows | None = None,
+        reference: PanelRows | None = None,
     ):
         self.environment, self.session = environment, session
         self.columns, self.reference = columns, reference
@@ -94,7 +94,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Points:
+class PanelPoints:
     """Points of a panel: the row each is about, its position, value and series, [points]."""
 
     row: Integers
@@ -103,7 +103,7 @@ class Points:
     series: Integers
 
     @classmethod
-    def of_rows(cls, x: Numbers, y: Numbers, series: Numbers | None = None) -> Points:
+    def of_rows(cls, x: Numbers, y: Numbers, series: Numbers | None = None) -> PanelPoints:
         """Return a point for each row; rows whose series is NaN are left out."""
         which = np.zeros(len(x)) if series is None else series
         known = np.where(np.isfinite(which), which, -1).astype(np.int64)
@@ -127,10 +127,10 @@ class Panel:
     title: str
     x: str
     y: str
-    look: Callable[[Rows], Points]
+    look: Callable[[PanelRows], PanelPoints]
     series: tuple[str, ...] = ()
 
-    def cells(self, rows: Rows) -> Cells | None:
+    def cells(self, rows: PanelRows) -> Cells | None:
         """Return the cells in which recorded rows show a mean; None for one position only."""
         try:
             points = self.look(rows)
@@ -179,7 +179,7 @@ class Cells:
         return self.kept // (len(self.edges) + 1)
 
     def means(
-        self, rows: Rows, owner: Integers, n: int, *, of_x: bool = False
+        self, rows: PanelRows, owner: Integers, n: int, *, of_x: bool = False
     ) -> tuple[Numbers, Numbers]:
         """Return the mean value in each cell and the number of its points, [n, cells].
 
@@ -245,7 +245,7 @@ def panels_of(environment: Environment) -> tuple[Panel, ...]:
 
 
 def panel_means(
-    environment: Environment, shown: Rows, rows: Rows, n: int
+    environment: Environment, shown: PanelRows, rows: PanelRows, n: int
 ) -> Iterator[tuple[Panel, str, float, Numbers]]:
     """Yield panel, name of the series, mean position and the means of n sessions there.
 
@@ -265,7 +265,7 @@ def panel_means(
             yield panel, panel.series[series] if panel.series else "", float(x), mean
 
 
-def _usable(points: Points) -> NDArray[np.bool_]:
+def _usable(points: PanelPoints) -> NDArray[np.bool_]:
     return np.isfinite(points.x) & np.isfinite(points.y) & (points.series >= 0)
 
 
@@ -274,34 +274,34 @@ def _answered(values: Numbers) -> Numbers:
     return np.where(values >= 0, values, np.nan)
 
 
-def _value_of(rows: Rows, name: str) -> Numbers:
+def _value_of(rows: PanelRows, name: str) -> Numbers:
     return _answered(rows[name]) if name == "action" else rows[name]
 
 
-def _along(x: str, y: str) -> Callable[[Rows], Points]:
-    return lambda rows: Points.of_rows(rows[x], _value_of(rows, y))
+def _along(x: str, y: str) -> Callable[[PanelRows], PanelPoints]:
+    return lambda rows: PanelPoints.of_rows(rows[x], _value_of(rows, y))
 
 
-def _along_trials(y: str) -> Callable[[Rows], Points]:
-    return lambda rows: Points.of_rows(rows.number, _value_of(rows, y))
+def _along_trials(y: str) -> Callable[[PanelRows], PanelPoints]:
+    return lambda rows: PanelPoints.of_rows(rows.number, _value_of(rows, y))
 
 
-def _shares(rows: Rows) -> Points:
+def _shares(rows: PanelRows) -> PanelPoints:
     """How often each action is chosen, as trials go by."""
     action, k = _answered(rows["action"]), rows.environment.n_actions
     chosen = np.where(np.isfinite(action), action == np.arange(k)[:, None], np.nan)
     row, x = np.tile(np.arange(len(rows)), k), np.tile(rows.number, k)
-    return Points(row, x, chosen.ravel(), np.repeat(np.arange(k), len(rows)))
+    return PanelPoints(row, x, chosen.ravel(), np.repeat(np.arange(k), len(rows)))
 
 
-def _staying(rows: Rows) -> Points:
+def _staying(rows: PanelRows) -> PanelPoints:
     """Whether choices are repeated, by what they brought and as trials go by."""
     action, last = _answered(rows["action"]), _answered(rows.before("action"))
     stayed = np.where(np.isfinite(action + last), action == last, np.nan)
-    return Points.of_rows(rows.number, stayed, rows.paid(rows.before("reward")))
+    return PanelPoints.of_rows(rows.number, stayed, rows.paid(rows.before("reward")))
 
 
-def _returning(rows: Rows) -> Points:
+def _returning(rows: PanelRows) -> PanelPoints:
     """Whether an option left is taken up again, by how long ago it was tried and what it paid."""
     order, begins = rows.order
     action, paid = rows["action"][order], rows.paid(rows["reward"])[order]
@@ -316,4 +316,6 @@ def _returning(rows: Rows) -> Points:
         series = np.nan_to_num(paid[last[left]], nan=-1.0).astype(np.int64)
         parts.append((order[left], lag, (action[left] == option) * 1.0, series))
     row, x, y, which = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return Points(row.astype(np.int64), x.astype(float), y.astype(float), which.astype(np.int64))
+    return PanelPoints(
+        row.astype(np.int64), x.astype(float), y.astype(float), which.astype(np.int64)
+    )

@@ -28,7 +28,7 @@ from knownminds.agents.parameters import Array
 from knownminds.environments import ANSWERED, Environment, session_stream
 from knownminds.inference.fits.model_data import Unknowns
 
-from .panels import Cells, Panel, Rows, panels_of
+from .panels import Cells, Panel, PanelRows, panels_of
 from .support import Relived, as_numbers
 
 MASS = 0.9
@@ -104,7 +104,7 @@ class Replicated:
 
 
 def recorded_rows(frame: pd.DataFrame, environment: Environment, relived: Relived,
-                  units: NDArray[np.int64]) -> Rows:  # fmt: skip
+                  units: NDArray[np.int64]) -> PanelRows:  # fmt: skip
     """Return the answered rows of some subjects as panels read them."""
     kept = frame["outcome"].isin(ANSWERED).to_numpy() & np.isin(
         relived.unit[relived.session], units
@@ -112,11 +112,11 @@ def recorded_rows(frame: pd.DataFrame, environment: Environment, relived: Relive
     fields = environment.fields
     names = (*fields.shown, *fields.hidden, *fields.feedback, "action", "response", "reward")
     columns = {n: as_numbers(frame[n])[kept] for n in names if n in frame}
-    return Rows(environment, columns, relived.session[kept])
+    return PanelRows(environment, columns, relived.session[kept])
 
 
 def check_panels(
-    data: Rows,
+    data: PanelRows,
     replicated: Replicated,
     panels: Sequence[Panel] | None = None,
     gathered: PredictedAnswers | None = None,
@@ -141,7 +141,7 @@ def check_panels(
     for which, simulated in replicated.parts():
         if gathered is not None:
             gathered.take(which, simulated)
-        rows = Rows(data.environment, simulated, simulated["session"], data)
+        rows = PanelRows(data.environment, simulated, simulated["session"], data)
         owner = simulated["session"] // n_sessions
         for k, cell in enumerate(cells):
             if k in lacking:
@@ -170,7 +170,7 @@ def discrepancies(means: Array) -> Array:
     return total
 
 
-def _check(cells: Cells, data: Rows, replicates: Array) -> pd.DataFrame:
+def _check(cells: Cells, data: PanelRows, replicates: Array) -> pd.DataFrame:
     observed, count = cells.means(data, np.zeros(len(data), dtype=np.int64), 1)
     kept = np.flatnonzero(np.isnan(replicates).mean(axis=0) <= MOST_LACKING)
     if not len(kept):

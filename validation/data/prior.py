@@ -20,8 +20,7 @@ from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study
 
 from .fit_figures import draw_panels
-from .panels import Panel, panel_means, panels_of
-from .panels import Rows as PanelRows
+from .panels import Panel, PanelRows, panel_means, panels_of
 from .predictive import MASS
 from .questions import Simulate
 

@@ -31,10 +31,10 @@ from knownminds.validation.power.pilot import Pilot, pilot_of
 from knownminds.validation.power.power_study import notes_of, sought_in
 from knownminds.validation.power.questions import Power
 
-from .candidates import PUBLISHED, SHIPPED, Candidate, Costs, Shares, Space, candidates
+from .candidates import PUBLISHED, SHIPPED, BudgetShares, Candidate, Costs, Space, candidates
 from .goals import JUDGED_BY, MORE_IS_BETTER, Goal, judge_batch
 from .measured import Measured, difference, gather
-from .questions import Design
+from .questions import AskDesign
 
 FEWEST = 16  # data sets of a design in the first round of halving
 FINALISTS = 8  # designs that stay to the end, at least
@@ -58,10 +58,10 @@ NOTES = (
     "set's mode (Ryan, Drovandi, McGree and Pettitt 2016).",
 )
 
-best_design = verb(Design, __name__)
+best_design = verb(AskDesign, __name__)
 
 
-def compute(question: Design) -> Result:
+def compute(question: AskDesign) -> Result:
     """Answer `design`."""
     search = _Search(_start(question))
     check_step_loop(replace(search.start, cells=search.start.cells[: search.strata]))
@@ -81,7 +81,7 @@ def read(folder: str | Path) -> Result:
     return _Search(study).follow(stored_steps(path))
 
 
-def _start(question: Design) -> Study:
+def _start(question: AskDesign) -> Study:
     """Check the options, and write down every design that is to be tried."""
     for name, least in (("designs", 2), ("replicates", 2), ("fresh", 2), ("subjects", 1)):
         if getattr(question, name) < least:
@@ -131,7 +131,7 @@ def _start(question: Design) -> Study:
     return Study("design", tuple(cells), question.replicates, question.seed, "replicate", options)
 
 
-def _shares(question: Design, goal: Goal) -> Shares:
+def _shares(question: AskDesign, goal: Goal) -> BudgetShares:
     """Say how the budget is shared out."""
     if goal.kind != "effect":
         if question.sessions is not None:
@@ -139,20 +139,20 @@ def _shares(question: Design, goal: Goal) -> Shares:
                 "Sessions of each participant are given for an effect; got "
                 f"--sessions {question.sessions} --for {question.goal}. Leave them out."
             )
-        return Shares(question.subjects, None)
+        return BudgetShares(question.subjects, None)
     conditions = 1 if question.comparison == "one" else 2
     allocated = any(text.split("=")[0] == "sessions" for text in question.search or ())
     if question.sessions is None and not allocated:
-        return Shares(question.subjects, None, conditions, 2)
+        return BudgetShares(question.subjects, None, conditions, 2)
     if question.subjects != 1:
         raise ValueError(
             "With sessions given, the budget is spent on participants; got both "
             f"--subjects {question.subjects} and --sessions. Leave one out."
         )
-    return Shares(None, question.sessions or 1, conditions, 2)
+    return BudgetShares(None, question.sessions or 1, conditions, 2)
 
 
-def _sought(question: Design, goal: Goal, environment: Environment, pilot: Pilot | None) -> Any:
+def _sought(question: AskDesign, goal: Goal, environment: Environment, pilot: Pilot | None) -> Any:
     """Write down the effect that is looked for in an experiment, as `power` does."""
     return sought_in(
         Power(
@@ -168,7 +168,7 @@ def _sought(question: Design, goal: Goal, environment: Environment, pilot: Pilot
 
 
 def _cells(
-    question: Design,
+    question: AskDesign,
     goal: Goal,
     one: Candidate,
     truth: Mapping[str, float],

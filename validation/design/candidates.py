@@ -65,7 +65,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Shares:
+class BudgetShares:
     """How a budget is shared out.
 
     Parameters
@@ -161,17 +161,17 @@ class Costs:
             question.seed,
         )
 
-    def sessions_in(self, environment: Environment) -> Sessions:
+    def sessions_in(self, environment: Environment) -> PricedSessions:
         """Return what so many sessions of an experiment cost, and how many are afforded."""
         if self.price is None:
-            return Sessions(self.lived_in(environment), None, None)
+            return PricedSessions(self.lived_in(environment), None, None)
         if self.observed is not None:
             planned = self.observed.planned(environment, self.model, DRY_RUNS)
-            return Sessions(environment.n_trials, self.price, planned)
+            return PricedSessions(environment.n_trials, self.price, planned)
         runs = dry_runs_of(
             environment, self.model, DRY_RUNS, self.seed, self.reasoning, IMAGE_TOKENS
         )
-        return Sessions(environment.n_trials, self.price, runs)
+        return PricedSessions(environment.n_trials, self.price, runs)
 
     def lived_in(self, environment: Environment) -> float:
         """Return how many trials a session has: a mean, where some may fall away."""
@@ -183,7 +183,7 @@ class Costs:
 
 
 @dataclass(frozen=True)
-class Sessions:
+class PricedSessions:
     """Sessions of one experiment and what they cost."""
 
     trials: float
@@ -274,7 +274,7 @@ class Space:
 def candidates(
     space: Space,
     costs: Costs,
-    shares: Shares,
+    shares: BudgetShares,
     n: int,
     possible: Callable[[Environment], Any],
 ) -> list[Candidate]:
@@ -342,7 +342,7 @@ def _dear(dollars: float, costs: Costs) -> bool:
     return dollars > SURELY * costs.budget
 
 
-def _dollars_per_trial(space: Space, costs: Costs, shares: Shares) -> float:
+def _dollars_per_trial(space: Space, costs: Costs, shares: BudgetShares) -> float:
     """Return what a trial costs in the shortest session, for as few sessions as are needed.
 
     Prompts that tell of earlier trials grow, so longer sessions cost more for each trial.
@@ -406,7 +406,9 @@ def _built(
         yield SEARCHED, environment, sessions
 
 
-def _sizes(priced: Sessions, budget: float, shares: Shares, each: int | None) -> tuple[Size, ...]:
+def _sizes(
+    priced: PricedSessions, budget: float, shares: BudgetShares, each: int | None
+) -> tuple[Size, ...]:
     """Return the sizes that the parts of a budget afford, each once, the whole budget's last."""
     sizes: dict[tuple[int, int], Size] = {}
     for part in PARTS:

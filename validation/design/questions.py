@@ -21,7 +21,7 @@ def _read_budget(text: str) -> dict[str, float]:
 
 
 @frozen_question
-class Design(ExperimentQuestion["Result"]):
+class AskDesign(ExperimentQuestion["Result"]):
     """Search an experiment's settings for the best design for the money.
 
     Designs are drawn from what the experiment declares searchable (a scrambled Halton sequence),

@@ -109,7 +109,7 @@ def option(
 
 
 @dataclass(frozen=True)
-class Option:
+class TypedOption:
     """How a field is typed on the command line.
 
     Parameters
@@ -136,7 +136,7 @@ class Option:
         return first.removeprefix("--").replace("-", "_") or "subject_matter"
 
 
-def option_of(declared: Field[Any], help: str, rare: bool = False) -> Option:
+def option_of(declared: Field[Any], help: str, rare: bool = False) -> TypedOption:
     """Return how a field is typed, from its annotation, its default and its help.
 
     Rare options stand in a group at the end of a command's help.
@@ -169,7 +169,7 @@ def option_of(declared: Field[Any], help: str, rare: bool = False) -> Option:
             more["callback"] = check_member(*metadata["of"])
         kind = kind | None if required is None else kind
         more["metavar"] = declared.name.upper()
-        return Option(annotated[kind, typer.Argument(**more)], required, read=read)
+        return TypedOption(annotated[kind, typer.Argument(**more)], required, read=read)
     if declared.name == "model":
         more["callback"] = check_member("model")
     if declared.name == "models":  # without one, all that play
@@ -180,11 +180,13 @@ def option_of(declared: Field[Any], help: str, rare: bool = False) -> Option:
         more["help"] = help = f"{help} Several give a grid."
     if kind is bool:
         flags = flag if declared.default is False else f"{flag}/--no-{flag[2:]}"
-        return Option(annotated[bool, typer.Option(flags, **more)], declared.default, flag)
+        return TypedOption(annotated[bool, typer.Option(flags, **more)], declared.default, flag)
     if declared.default not in (MISSING, None, "", ()):
         more["help"] = f"{help} Default: {declared.default}."  # Rich takes brackets for markup
     kind = kind | None if required is None else kind
-    return Option(annotated[kind, typer.Option(*flag.split(","), **more)], required, flag, read)
+    return TypedOption(
+        annotated[kind, typer.Option(*flag.split(","), **more)], required, flag, read
+    )
 
 
 def one_of_choices(flag: str, choices: Sequence[str]) -> Callable[[str | None], str | None]:
@@ -321,7 +323,7 @@ class Question(Generic[R]):
         return compute(self)
 
     @classmethod
-    def options(cls) -> dict[str, Option]:
+    def options(cls) -> dict[str, TypedOption]:
         """How each field is typed: those of the class, of its bases, and of `Running`."""
         helps, running = field_helps(cls), running_of(cls)
         declared = [one for one in fields(cls) if one.metadata.get("typed", True)]
@@ -462,17 +464,17 @@ class PlayedQuestion(Question[R]):
         take_usual_model(self)
 
     @classmethod
-    def options(cls) -> dict[str, Option]:
+    def options(cls) -> dict[str, TypedOption]:
         """Those of the fields, and which of an experiment's designs is meant: one of its settings.
 
         Of a setting there is no field.
         """
         design = typer.Option(help=field_helps(cls)["design"], metavar=" ")
-        options: dict[str, Option] = {}
+        options: dict[str, TypedOption] = {}
         for name, option in super().options().items():
             options[name] = option
             if name == "trials":
-                options["design"] = Option(Annotated[str | None, design], None, "--design")
+                options["design"] = TypedOption(Annotated[str | None, design], None, "--design")
         return options
 
     @classmethod

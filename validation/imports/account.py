@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from knownminds.environments import ANSWERED, Trials
-from knownminds.environments.record.result import Result
+from knownminds.environments.record.tabled_result import TabledResult
 from knownminds.environments.record.text_table import counted
 
 DERIVED, UNREADABLE, LEFT_OUT, TOLD = "derived", "unreadable", "left out", "note"
@@ -55,7 +55,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Account(Result):
+class Account(TabledResult):
     """What an import understood of some files, and what became of every row.
 
     Parameters
@@ -112,7 +112,7 @@ class Tally:
         kept[0] += rows
         kept[1] = kept[1] or example
 
-    def mark(self, kind: str, what: str, table: Table, which: ArrayLike) -> None:
+    def mark(self, kind: str, what: str, table: CellTable, which: ArrayLike) -> None:
         """Count the rows of a table that a mask marks; nothing if it marks none."""
         rows = np.flatnonzero(np.asarray(which, dtype=bool))
         if len(rows):
@@ -125,7 +125,7 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Table:
+class CellTable:
     """A table of cells as they stand in a file, all text; a gap is a missing value.
 
     Parameters
@@ -165,7 +165,7 @@ class Table:
         """Say where a row stands."""
         return f"row {self.lines[row]} of {self.file}"
 
-    def keep(self, which: ArrayLike) -> Table:
+    def keep(self, which: ArrayLike) -> CellTable:
         """Return the table of the rows that a mask marks."""
         mask = np.asarray(which, dtype=bool)
         if mask.all():
@@ -173,13 +173,13 @@ class Table:
         cells = self.cells[mask].reset_index(drop=True)
         return replace(self, cells=cells, lines=self.lines[mask])
 
-    def named(self, names: Mapping[str, str]) -> Table:
+    def named(self, names: Mapping[str, str]) -> CellTable:
         """Return the table with other names of columns: theirs -> ours."""
         return replace(self, cells=self.cells.rename(columns=dict(names)))
 
 
 def account_of(
-    format: str, environment: str, tables: Sequence[Table], tally: Tally, frame: pd.DataFrame
+    format: str, environment: str, tables: Sequence[CellTable], tally: Tally, frame: pd.DataFrame
 ) -> Account:
     """Return the account of trials that were made of tables."""
     return Account(
@@ -211,5 +211,5 @@ def account_of_texts(format: str, files: Sequence[str], trials: Trials) -> Accou
         n = int((frame["outcome"] == outcome).sum())
         tally.add(UNREADABLE, f"an answer that is {outcome}", n)
     names = frame["environment"].dropna().unique() if "environment" in frame else ()
-    tables = [Table(file, file, frame.iloc[:0], np.zeros(0, dtype=np.int64)) for file in files]
+    tables = [CellTable(file, file, frame.iloc[:0], np.zeros(0, dtype=np.int64)) for file in files]
     return account_of(format, ", ".join(map(str, names)), tables, tally, frame)

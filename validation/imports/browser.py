@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .account import LEFT_OUT, TOLD, Table, Tally
+from .account import LEFT_OUT, TOLD, CellTable, Tally
 from .tables import GAPS, stem_of, unpacked
 
 _DEEPEST = 20
 
 
-def read_browser(path: Path, tally: Tally) -> Table:
+def read_browser(path: Path, tally: Tally) -> CellTable:
     """Read screens of a browser experiment as rows; nested fields become columns with dots.
 
     Parameters
@@ -62,7 +62,7 @@ def read_browser(path: Path, tally: Tally) -> Table:
     text_cells = cells.astype("str").where(cells.notna())
     text_cells = text_cells.where(~text_cells.isin(GAPS))
     lines = np.arange(1, len(cells) + 1, dtype=np.int64)
-    return Table(stem_of(path), path.name, text_cells, lines, "")
+    return CellTable(stem_of(path), path.name, text_cells, lines, "")
 
 
 def is_json(file: Path) -> bool:
@@ -96,7 +96,7 @@ def _flat(value: Mapping[str, Any], before: str = "", depth: int = 0) -> Iterato
             yield called, one
 
 
-def opened(table: Table, column: str, tally: Tally) -> pd.Series[Any] | None:
+def opened(table: CellTable, column: str, tally: Tally) -> pd.Series[Any] | None:
     """Return a field within a column of JSON text, named with dots; None if there is none."""
     base, dot, path = column.partition(".")
     if not dot or base not in table.cells:

@@ -15,7 +15,7 @@ from knownminds.environments.causes.random_names import CONTENTS
 from knownminds.environments.words.cover_stories import SENSES
 from knownminds.llm_adapters.configuration import named
 
-from .account import DERIVED, LEFT_OUT, UNREADABLE, Table, Tally
+from .account import DERIVED, LEFT_OUT, UNREADABLE, CellTable, Tally
 from .formats import Format
 from .tables import answers, identified, stimuli, within, without_copies
 
@@ -36,7 +36,7 @@ _VERSION = re.compile(r"(\d+)_")  # of the words, at the beginning of a file's n
 _KINDS = {"numeric": "none", "single_numeric_response": "none", "CoT": "chain_of_thought"}
 
 
-def _people(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
+def _people(table: CellTable, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
     """Read people's judgements, 0 to 100."""
     table = identified(table, "s", tally)
     table = without_copies(table, table.cells["s"], table.cells["trial"], tally)
@@ -84,7 +84,7 @@ def _people(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFram
     return frame
 
 
-def _model(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
+def _model(table: CellTable, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
     """Read models' answers; the question follows from the number of the prompt."""
     passed = pd.Series("", index=table.cells.index)
     for column in ("subject", "prompt_category", "temperature", "reasoning_effort", "verbosity"):
@@ -154,7 +154,7 @@ def _text(cells: pd.DataFrame, column: str) -> pd.Series[Any]:
 
 
 def _names(
-    table: Table, index: np.ndarray[Any, np.dtype[np.int64]], tally: Tally
+    table: CellTable, index: np.ndarray[Any, np.dtype[np.int64]], tally: Tally
 ) -> pd.Series[Any]:
     """Return the domain of each row as it is written, "" where none is known.
 
@@ -191,7 +191,7 @@ def _conditions(name: pd.Series[Any], index: np.ndarray[Any, np.dtype[np.int64]]
     })  # fmt: skip
 
 
-def _answered(table: Table, tally: Tally) -> pd.DataFrame:
+def _answered(table: CellTable, tally: Tally) -> pd.DataFrame:
     """Read answers by the experiment's parser; errors are not answers and are set aside."""
     text = table.cells["response"]
     said = text.fillna("").astype("str")
@@ -222,7 +222,7 @@ def _answered(table: Table, tally: Tally) -> pd.DataFrame:
     return frame
 
 
-def _settings(frame: pd.DataFrame, tables: Sequence[Table]) -> dict[str, Any]:
+def _settings(frame: pd.DataFrame, tables: Sequence[CellTable]) -> dict[str, Any]:
     """Return the conditions that all trials share."""
     names = [name for name in ("content", "overload", "control") if name in frame]
     same = {name: frame[name].iloc[0] for name in names if frame[name].nunique() == 1}

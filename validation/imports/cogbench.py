@@ -23,7 +23,7 @@ from knownminds.environments import (
 )
 from knownminds.inference.bandits.model_basedness import REWARD_ALONE
 
-from .account import DERIVED, LEFT_OUT, TOLD, UNREADABLE, Table, Tally
+from .account import DERIVED, LEFT_OUT, TOLD, UNREADABLE, CellTable, Tally
 from .formats import Format, Reader
 from .mapped import agreed_in
 from .shapes import whole_games
@@ -49,12 +49,12 @@ _DAYS_BY = "--environment two_step --map subject=run --map '"
 _WHOLE: dict[str, Any] = {"least": 0, "most": 1e6, "whole": True}
 
 
-def _engine(table: Table) -> str:
+def _engine(table: CellTable) -> str:
     later = table.version not in ("", "V1")
     return f"{table.name} {table.version}" if later else table.name
 
 
-def _runs(table: Table, passes: pd.Series[Any] | int = 0) -> pd.DataFrame:
+def _runs(table: CellTable, passes: pd.Series[Any] | int = 0) -> pd.DataFrame:
     """Return subject and session of each row: runs are sessions of an engine, or else people.
 
     Parameters
@@ -70,7 +70,7 @@ def _runs(table: Table, passes: pd.Series[Any] | int = 0) -> pd.DataFrame:
     return pd.DataFrame({"subject": _engine(table), "session": session})
 
 
-def _identified(table: Table, tally: Tally) -> Table:
+def _identified(table: CellTable, tally: Tally) -> CellTable:
     """Leave out rows without the number of a run."""
     run = whole_numbers(table.cells["run"])
     given = run.str.fullmatch(r"\d{1,9}")
@@ -79,7 +79,7 @@ def _identified(table: Table, tally: Tally) -> Table:
 
 
 def _unpaid(
-    table: Table, tally: Tally, points: NDArray[np.float64], answered: ArrayLike
+    table: CellTable, tally: Tally, points: NDArray[np.float64], answered: ArrayLike
 ) -> NDArray[np.bool_]:
     """Return which answers have no reward that can be: none at all, or none of the allowed."""
     lost: NDArray[np.bool_] = np.isnan(points) & np.asarray(answered, dtype=bool)
@@ -89,14 +89,14 @@ def _unpaid(
     return lost
 
 
-def _told(table: Table, frame: pd.DataFrame) -> pd.DataFrame:
+def _told(table: CellTable, frame: pd.DataFrame) -> pd.DataFrame:
     """Add what is known of all trials of a file."""
     synthetic = table.name == "human" and "informative_lh" in table.cells
     frame = frame.assign(model="synthetic" if synthetic else _engine(table))
     return frame.assign(version=table.version) if table.version else frame
 
 
-def _urns(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
+def _urns(table: CellTable, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
     """Read probabilistic reasoning: a prior, a likelihood, a ball, and the stated probability."""
     table = truths(_identified(table, tally), "red_observation", tally)
     # One of a run's two problems has a prior that tells something.
@@ -143,7 +143,7 @@ def _urns(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
     }))  # fmt: skip
 
 
-def _games(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
+def _games(table: CellTable, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
     """Read the horizon task: games of 5 or 10 plays, the first four forced."""
     table = _identified(table, tally)
     table = without_copies(table, table.cells["run"], table.cells["trial"], tally)
@@ -178,7 +178,7 @@ def _games(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame
     return _told(table, games_of_plays(games.reset_index(drop=True)))
 
 
-def _games_apart(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
+def _games_apart(table: CellTable, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
     """Read the horizon task of a study before CogBench, Binz and Schulz (2023): a file is a game.
 
     The reward of the chosen machine stands in the column of that machine; the folder is the engine.
@@ -197,7 +197,7 @@ def _games_apart(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.Dat
     return frame.assign(game=game, trial=_LONG * game + frame["play"])
 
 
-def _restless(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
+def _restless(table: CellTable, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
     """Read the restless bandit: a machine and a confidence."""
     table = _identified(table, tally)
     table = without_copies(table, table.cells["run"], table.cells["trial"], tally)
@@ -229,7 +229,7 @@ def _means(given: Mapping[str, Any], version: str) -> tuple[float, float]:
 
 
 def _better(
-    table: Table, tally: Tally, choice: NDArray[np.float64], shown: Mapping[str, Any]
+    table: CellTable, tally: Tally, choice: NDArray[np.float64], shown: Mapping[str, Any]
 ) -> NDArray[np.float64]:
     """Return the better machine of each block, from accuracy; NaN where rows disagree.
 
@@ -248,7 +248,7 @@ def _better(
     return values
 
 
-def _casinos(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
+def _casinos(table: CellTable, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
     """Read instrumental learning: a casino, a machine, and whether it paid."""
     table = _identified(table, tally)
     # In runs of copies each copy has the next trial's casino.
@@ -298,7 +298,7 @@ def _casinos(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFra
     }))  # fmt: skip
 
 
-def _days(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
+def _days(table: CellTable, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
     """Read the two-step task: both stages of a day in one row."""
     table = _identified(table, tally)
     table = without_copies(table, table.cells["run"], table.cells["trial"], tally, begun_anew=True)
@@ -339,7 +339,7 @@ def _days(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
     ))  # fmt: skip
 
 
-def _balloons(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
+def _balloons(table: CellTable, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
     """Read balloons: how often each was pumped, and whether it burst."""
     table = truths(_identified(table, tally), "exploded", tally)
     table = without_copies(table, table.cells["run"], table.cells["trial"], tally, begun_anew=True)
@@ -373,7 +373,7 @@ def _balloons(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFr
     )
 
 
-def _scores(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
+def _scores(table: CellTable, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
     """Refuse a table of scores."""
     raise ValueError(
         f"Trials are answers to questions; {table.file} holds scores, and a score does not "
@@ -381,7 +381,7 @@ def _scores(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFram
     )
 
 
-def _levels(frame: pd.DataFrame, tables: Sequence[Table]) -> dict[str, Any]:
+def _levels(frame: pd.DataFrame, tables: Sequence[CellTable]) -> dict[str, Any]:
     versions = {table.version for table in tables}
     high, low = _means({}, "V2" if versions == {"V2"} else "")
     return {"n_blocks": 4, "high": high, "low": low}

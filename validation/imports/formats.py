@@ -13,12 +13,12 @@ import pandas as pd
 from knownminds.environments import TemporalDiscounting, unknown
 from knownminds.members import listed
 
-from .account import Table, Tally
+from .account import CellTable, Tally
 from .mapped import mapped_rows
 from .mapping import ColumnMap, shipped_maps
 
-Reader = Callable[[Table, Tally, Mapping[str, Any]], pd.DataFrame]
-Settings = Callable[[pd.DataFrame, Sequence[Table]], dict[str, Any]]
+Reader = Callable[[CellTable, Tally, Mapping[str, Any]], pd.DataFrame]
+Settings = Callable[[pd.DataFrame, Sequence[CellTable]], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Format:
     also: frozenset[str] = frozenset()
     mapping: ColumnMap | None = None
 
-    def fitted(self, table: Table) -> Table | None:
+    def fitted(self, table: CellTable) -> CellTable | None:
         """Return the table with columns spelt as the format has them; None if it is another."""
         names = list(map(str, table.cells.columns))
         spelt = {plain(name): name for name in self.head | self.also}
@@ -66,13 +66,13 @@ class Format:
         fits = self.head <= set(names) and not others
         return table if fits and len(set(names)) == len(names) else None
 
-    def unread(self, table: Table, frame: pd.DataFrame) -> list[str]:
+    def unread(self, table: CellTable, frame: pd.DataFrame) -> list[str]:
         """Return the columns of a table that are neither read nor kept."""
         names = list(map(str, table.cells.columns))
         return [n for n in names if n not in self.head | self.also and n not in frame]
 
     def settings_of(
-        self, frame: pd.DataFrame, tables: Sequence[Table], given: Mapping[str, Any]
+        self, frame: pd.DataFrame, tables: Sequence[CellTable], given: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Return settings of the experiment: those given, and those that follow from trials."""
         stated = {**(self.mapping.settings if self.mapping else {}), **given}
@@ -97,8 +97,8 @@ def formats() -> list[Format]:
 
 
 def format_of(
-    table: Table, source: str | None, environment: str | None
-) -> tuple[Format, Table] | None:
+    table: CellTable, source: str | None, environment: str | None
+) -> tuple[Format, CellTable] | None:
     """Return the format of a table, by its source if that is named and else by its head.
 
     Of several of one source that of the experiment that is named counts, else that with the

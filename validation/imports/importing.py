@@ -19,7 +19,7 @@ from knownminds.environments.conditions import SHARED_DESIGN, conditions_of
 from knownminds.environments.record.text_table import counted
 from knownminds.environments.record.trials import SETTINGS
 
-from .account import ASKED, ASSUMED, DERIVED, LEFT_OUT, TOLD, Account, Table, Tally, account_of
+from .account import ASKED, ASSUMED, DERIVED, LEFT_OUT, TOLD, Account, CellTable, Tally, account_of
 from .browser import is_json, read_browser
 from .formats import Format, format_of, format_of_map
 from .mapping import UNITS, ColumnMap
@@ -81,8 +81,8 @@ def import_tables(
         raise ValueError(unknown("environment", name, ENVIRONMENTS))
     where = {**(mapping.where if mapping else {}), **(question.where or {})}
     tally = Tally()
-    tables: list[Table] = []
-    read: list[tuple[Format, Table, pd.DataFrame]] = []
+    tables: list[CellTable] = []
+    read: list[tuple[Format, CellTable, pd.DataFrame]] = []
     for file in files:
         if file.is_file() and not file.stat().st_size and len(files) > 1:
             tally.add(TOLD, f"{file.name} is empty and was passed over")
@@ -134,7 +134,7 @@ def name_of(environment: Environment | str | None) -> str | None:
     return environment.name if isinstance(environment, Environment) else environment
 
 
-def _table(file: Path, question: AskImport, mapping: ColumnMap | None, tally: Tally) -> Table:
+def _table(file: Path, question: AskImport, mapping: ColumnMap | None, tally: Tally) -> CellTable:
     if mapping is not None and mapping.pattern:
         return read_texts(file, mapping.pattern, mapping.names, tally)
     if mapping is not None and ending_of(file) in JSON and is_json(file):
@@ -142,7 +142,9 @@ def _table(file: Path, question: AskImport, mapping: ColumnMap | None, tally: Ta
     return read_table(file, tally, encoding=question.encoding)
 
 
-def _format(table: Table, question: AskImport, mapping: ColumnMap | None) -> tuple[Format, Table]:
+def _format(
+    table: CellTable, question: AskImport, mapping: ColumnMap | None
+) -> tuple[Format, CellTable]:
     """Return what explains a table, and the table as that has its columns.
 
     A mapping that names no column changes codes of a format that is known.
@@ -176,7 +178,7 @@ def _format(table: Table, question: AskImport, mapping: ColumnMap | None) -> tup
     return known, _recoded(ready, codes)
 
 
-def _recoded(table: Table, codes: ColumnMap) -> Table:
+def _recoded(table: CellTable, codes: ColumnMap) -> CellTable:
     """Return a table of a known format whose cells are in the codes of that format."""
     added: dict[str, Any] = {}
     for column in dict.fromkeys((*codes.values, *codes.units)):
@@ -197,7 +199,7 @@ def _recoded(table: Table, codes: ColumnMap) -> Table:
     return replace(table, cells=table.cells.assign(**added)) if added else table
 
 
-def _named_in(table: Table) -> str | None:
+def _named_in(table: CellTable) -> str | None:
     """Return the experiment that a column `environment` names, if it names one."""
     cells = table.cells
     names = set(cells["environment"].dropna()) if "environment" in cells else set()
@@ -205,7 +207,7 @@ def _named_in(table: Table) -> str | None:
 
 
 def sessions_apart(
-    frames: Sequence[pd.DataFrame], tables: Sequence[Table], tally: Tally
+    frames: Sequence[pd.DataFrame], tables: Sequence[CellTable], tally: Tally
 ) -> list[pd.DataFrame]:
     """Return the trials of several files, sessions that stand in several of them separated.
 
@@ -236,7 +238,7 @@ def sessions_apart(
     return apart
 
 
-def _wide(table: Table) -> str:
+def _wide(table: CellTable) -> str:
     """Return a sentence if a table has a column for each trial; else nothing."""
     numbered = Counter(
         match[1] for name in table.cells.columns if (match := re.fullmatch(r"(.*?)\d+", str(name)))
@@ -250,7 +252,7 @@ def _wide(table: Table) -> str:
     )
 
 
-def chosen(table: Table, where: Mapping[str, str], tally: Tally) -> Table:
+def chosen(table: CellTable, where: Mapping[str, str], tally: Tally) -> CellTable:
     """Return the rows whose columns have the values that are wanted; the others are counted."""
     for column, value in where.items():
         if column not in table.cells:
@@ -267,7 +269,7 @@ def chosen(table: Table, where: Mapping[str, str], tally: Tally) -> Table:
 
 
 def _experiment(
-    known: Format, frame: pd.DataFrame, tables: Sequence[Table], given: Mapping[str, Any]
+    known: Format, frame: pd.DataFrame, tables: Sequence[CellTable], given: Mapping[str, Any]
 ) -> Environment | None:
     if not known.environment:
         return None
@@ -351,7 +353,7 @@ def _check_scale(frame: pd.DataFrame, environment: Environment, mapping: ColumnM
         )
 
 
-def _nothing(tables: Sequence[Table], tally: Tally) -> str:
+def _nothing(tables: Sequence[CellTable], tally: Tally) -> str:
     why = "; ".join(
         f"{entry.what} ({counted(entry.rows, 'row')})"
         for entry in tally.entries

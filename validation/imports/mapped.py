@@ -22,7 +22,7 @@ from knownminds.environments import (
     unknown,
 )
 
-from .account import DERIVED, LEFT_OUT, TOLD, UNREADABLE, Table, Tally
+from .account import DERIVED, LEFT_OUT, TOLD, UNREADABLE, CellTable, Tally
 from .browser import opened
 from .discounting_answers import questions_of_answers
 from .mapping import BY_ACTION, UNITS, ColumnMap
@@ -36,7 +36,7 @@ _BY_NAME = ("domain", "sense", "task", "queried", "present")  # may be given in 
 
 
 def mapped_rows(
-    table: Table, tally: Tally, given: Mapping[str, Any], *, mapping: ColumnMap, name: str
+    table: CellTable, tally: Tally, given: Mapping[str, Any], *, mapping: ColumnMap, name: str
 ) -> pd.DataFrame:
     """Return the rows of a table as trials in our columns.
 
@@ -87,7 +87,7 @@ def mapped_rows(
     return _answered(with_constants, frame, environment, tally)
 
 
-def _without_copies(table: Table, tally: Tally) -> Table:
+def _without_copies(table: CellTable, tally: Tally) -> CellTable:
     """Leave out exact copies of rows in a table that numbers its trials."""
     cells = table.cells
     places = [name for name in ("trial", "play", "balloon") if name in cells]
@@ -105,7 +105,7 @@ def _shape(environment: Environment | None, cells: pd.DataFrame) -> tuple[str, .
     return shape if set(shape) <= set(cells.columns) and not ours else ()
 
 
-def _columns(table: Table, mapping: ColumnMap, tally: Tally) -> pd.DataFrame:
+def _columns(table: CellTable, mapping: ColumnMap, tally: Tally) -> pd.DataFrame:
     """Return the cells under our names; a field within JSON text is taken out of it."""
     cells = table.cells
     added: dict[str, Any] = {}
@@ -146,13 +146,13 @@ def _columns(table: Table, mapping: ColumnMap, tally: Tally) -> pd.DataFrame:
 class _Rows:
     """The rows of a table while they become trials."""
 
-    table: Table
+    table: CellTable
     mapping: ColumnMap
     environment: Environment | None
     shape: tuple[str, ...]
     tally: Tally
 
-    def numbered(self) -> tuple[Table, pd.DataFrame]:
+    def numbered(self) -> tuple[CellTable, pd.DataFrame]:
         """Return all columns, numbers as such, with the number of each trial."""
         table, tally = self.table, self.tally
         frame = pd.DataFrame({"subject": whole_numbers(table.cells["subject"])})
@@ -237,7 +237,7 @@ class _Rows:
         tally.mark(UNREADABLE, f"{name!r} has no meaning", table, wrong)
         return values, wrong
 
-    def shown(self, table: Table, frame: pd.DataFrame) -> tuple[Table, pd.DataFrame]:
+    def shown(self, table: CellTable, frame: pd.DataFrame) -> tuple[CellTable, pd.DataFrame]:
         """Leave out rows without a stimulus, where the mapping lets an import go on."""
         if self.mapping.strict or self.environment is None:
             return table, frame
@@ -250,7 +250,7 @@ class _Rows:
 
 
 def _of_the_chosen(
-    table: Table, frame: pd.DataFrame, name: str, unit: str, tally: Tally
+    table: CellTable, frame: pd.DataFrame, name: str, unit: str, tally: Tally
 ) -> NDArray[np.float64]:
     """Return what the column of the chosen action holds, of a table with a column for each."""
     match = BY_ACTION.fullmatch(unit)
@@ -269,7 +269,7 @@ def _of_the_chosen(
     return np.where(known, values[index, np.arange(len(action))], np.nan)
 
 
-def _require(table: Table, frame: pd.DataFrame, environment: Environment | None) -> None:
+def _require(table: CellTable, frame: pd.DataFrame, environment: Environment | None) -> None:
     """Name every column that is missing, with the nearest names in the file."""
     if environment is None:
         lacking = [] if {"action", "response"} & set(frame) else ["action or response"]
@@ -295,7 +295,7 @@ def _added(environment: Environment, frame: pd.DataFrame) -> set[str]:
         return set(map(str, frame.columns))  # its sentence says what is wrong
 
 
-def _lacking(table: Table, names: Sequence[str], environment: Environment | None = None) -> str:
+def _lacking(table: CellTable, names: Sequence[str], environment: Environment | None = None) -> str:
     """Return the sentence that names all columns that are missing."""
     there = list(map(str, table.cells.columns))
     near = []
@@ -311,7 +311,7 @@ def _lacking(table: Table, names: Sequence[str], environment: Environment | None
 
 
 def _answered(
-    table: Table, frame: pd.DataFrame, environment: Environment | None, tally: Tally
+    table: CellTable, frame: pd.DataFrame, environment: Environment | None, tally: Tally
 ) -> pd.DataFrame:
     """Add what became of each answer; without one there is no reward."""
     kind = environment.given if environment is not None else "either"
@@ -339,7 +339,7 @@ def _answered(
 
 
 def _means(
-    table: Table, frame: pd.DataFrame, environment: Environment, tally: Tally
+    table: CellTable, frame: pd.DataFrame, environment: Environment, tally: Tally
 ) -> pd.DataFrame:
     """Add the machines' means of each block, from whether choices were accurate."""
     high, low = environment.settings["high"], environment.settings["low"]
@@ -357,7 +357,7 @@ def _means(
 
 
 def agreed_in(
-    better: pd.Series[Any], keys: Sequence[pd.Series[Any]], table: Table, tally: Tally
+    better: pd.Series[Any], keys: Sequence[pd.Series[Any]], table: CellTable, tally: Tally
 ) -> pd.Series[Any]:
     """Return the better machine of each block, from accuracy; NaN where rows disagree."""
     blocks = better.groupby(list(keys), sort=False)
@@ -368,7 +368,7 @@ def agreed_in(
     return low.where(agreed)
 
 
-def _blocks(table: Table, frame: pd.DataFrame, tally: Tally) -> pd.DataFrame:
+def _blocks(table: CellTable, frame: pd.DataFrame, tally: Tally) -> pd.DataFrame:
     """Add the blocks, which end where the better machine changes, if the means are known."""
     known = {"mean_0", "mean_1"} <= set(frame)
     if not known or frame[["mean_0", "mean_1"]].isna().any().any():
@@ -384,8 +384,12 @@ def _blocks(table: Table, frame: pd.DataFrame, tally: Tally) -> pd.DataFrame:
 
 
 def _questions(
-    table: Table, frame: pd.DataFrame, environment: TemporalDiscounting, tally: Tally, items: bool
-) -> tuple[Table, pd.DataFrame]:
+    table: CellTable,
+    frame: pd.DataFrame,
+    environment: TemporalDiscounting,
+    tally: Tally,
+    items: bool,
+) -> tuple[CellTable, pd.DataFrame]:
     """Add the questions of a questionnaire of which items and answers are known."""
     if not items and "item" not in frame:
         paid = frame["later_amount"] < 0 if "later_amount" in frame else np.zeros(len(table), bool)

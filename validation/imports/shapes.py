@@ -13,7 +13,7 @@ from knownminds.environments import (
 )
 from knownminds.environments.formats.reshaped import FORCED
 
-from .account import DERIVED, LEFT_OUT, UNREADABLE, Table, Tally
+from .account import DERIVED, LEFT_OUT, UNREADABLE, CellTable, Tally
 
 ENOUGH = 20  # days, after which chance alone leaves no planet without a visit
 
@@ -27,7 +27,11 @@ SHAPES = {
 
 
 def reshaped(
-    table: Table, frame: pd.DataFrame, environment: Environment, tally: Tally, strict: bool = True
+    table: CellTable,
+    frame: pd.DataFrame,
+    environment: Environment,
+    tally: Tally,
+    strict: bool = True,
 ) -> pd.DataFrame:
     """Return trials of a table in which a row is a day, a balloon or a play.
 
@@ -50,7 +54,7 @@ def reshaped(
 
 
 def _days(
-    table: Table, frame: pd.DataFrame, environment: Environment, tally: Tally
+    table: CellTable, frame: pd.DataFrame, environment: Environment, tally: Tally
 ) -> pd.DataFrame:
     if "state" not in frame:
         what = "the planet, from the second choice (0, 1: the first; 2, 3: the second)"
@@ -74,7 +78,7 @@ def _days(
 
 
 def _balloons(
-    table: Table, frame: pd.DataFrame, environment: Environment, tally: Tally, strict: bool
+    table: CellTable, frame: pd.DataFrame, environment: Environment, tally: Tally, strict: bool
 ) -> pd.DataFrame:
     maxima = tuple(environment.settings["maxima"])
     keys = [key for key in ("subject", "session") if key in frame]
@@ -104,7 +108,7 @@ def _balloons(
 
 
 def whole_games(
-    table: Table, frame: pd.DataFrame, tally: Tally, strict: bool = True
+    table: CellTable, frame: pd.DataFrame, tally: Tally, strict: bool = True
 ) -> pd.Series[bool]:
     """Return which rows are plays of whole games; the others are left out and counted.
 

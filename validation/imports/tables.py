@@ -22,7 +22,7 @@ from pyarrow import string as arrow_string
 
 from knownminds.environments.record.text_table import counted
 
-from .account import DERIVED, LEFT_OUT, TOLD, UNREADABLE, Table, Tally
+from .account import DERIVED, LEFT_OUT, TOLD, UNREADABLE, CellTable, Tally
 
 NEARLY = 0.9  # share of the places of a unit
 MANY, SEVERAL = 0.03, 3  # share and number of rows beyond which a code is no slip
@@ -40,7 +40,7 @@ _MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-
 _CUT = "the file ends within its last line"
 
 
-def read_table(path: Path, tally: Tally, *, encoding: str | None = None) -> Table:
+def read_table(path: Path, tally: Tally, *, encoding: str | None = None) -> CellTable:
     """Read a text table; every cell is text, and what breaks its shape is left out and counted.
 
     Parameters
@@ -136,7 +136,9 @@ def read_table(path: Path, tally: Tally, *, encoding: str | None = None) -> Tabl
             f"{path.name} have not (row {wrong[0][0]} has {wrong[0][1]}). Correct the head."
         )
     folder = path.absolute().parent.name
-    return Table(stem_of(path), path.name, cells, lines, delimiter, _version(folder), folder, cut)
+    return CellTable(
+        stem_of(path), path.name, cells, lines, delimiter, _version(folder), folder, cut
+    )
 
 
 def stem_of(path: Path) -> str:
@@ -206,7 +208,7 @@ def _without_blanks(cells: pd.DataFrame, file: str, tally: Tally) -> pd.DataFram
     return cells
 
 
-def _of_parquet(path: Path, raw: bytes, tally: Tally) -> Table:
+def _of_parquet(path: Path, raw: bytes, tally: Tally) -> CellTable:
     try:
         frame = pd.read_parquet(io.BytesIO(raw))
     except (ArrowException, OSError, ValueError) as error:
@@ -221,7 +223,7 @@ def _of_parquet(path: Path, raw: bytes, tally: Tally) -> Table:
     lines = np.arange(1, len(cells) + 1, dtype=np.int64)
     folder = path.absolute().parent.name
     cells = _without_blanks(cells, path.name, tally)
-    return Table(stem_of(path), path.name, cells, lines, "", _version(folder), folder)
+    return CellTable(stem_of(path), path.name, cells, lines, "", _version(folder), folder)
 
 
 def _text(path: Path, raw: bytes, encoding: str | None) -> str:
@@ -250,7 +252,7 @@ def head_of(path: Path, encoding: str | None) -> list[str]:
     return list(map(str, read_table(path, Tally(), encoding=encoding).cells.columns))
 
 
-def own_trials(table: Table) -> pd.DataFrame:
+def own_trials(table: CellTable) -> pd.DataFrame:
     """Return the cells of a table in our columns, under our names, with decimal points."""
     cells = table.cells.rename(columns=str.lower)
     if table.delimiter == ",":
@@ -263,7 +265,7 @@ def own_trials(table: Table) -> pd.DataFrame:
     return cells
 
 
-def named_after_file(table: Table) -> Table:
+def named_after_file(table: CellTable) -> CellTable:
     """Return the table with its file's name as the subject of all rows."""
     return replace(table, cells=table.cells.assign(subject=table.name))
 
@@ -273,7 +275,7 @@ def _version(folder: str) -> str:
     return f"V{match[1] or 1}" if match else ""
 
 
-def identified(table: Table, column: str, tally: Tally) -> Table:
+def identified(table: CellTable, column: str, tally: Tally) -> CellTable:
     """Leave out rows without a usable name in a column.
 
     Where most names are whole numbers, one that is none is damaged.
@@ -292,7 +294,7 @@ def whole_numbers(cells: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def check_known(
-    table: Table,
+    table: CellTable,
     column: str,
     wrong: ArrayLike,
     known: Mapping[str, float],
@@ -355,7 +357,7 @@ def _by_number(code: str) -> tuple[float, str]:
 
 
 def numbers(
-    table: Table, column: str, tally: Tally
+    table: CellTable, column: str, tally: Tally
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return a column as numbers, NaN where there is none, and where a cell is no number.
 
@@ -380,7 +382,7 @@ def numbers(
 
 
 def within(
-    table: Table,
+    table: CellTable,
     column: str,
     tally: Tally,
     *,
@@ -421,7 +423,7 @@ def within(
     return np.where(right, values, np.nan)
 
 
-def truths(table: Table, column: str, tally: Tally) -> Table:
+def truths(table: CellTable, column: str, tally: Tally) -> CellTable:
     """Return the table with 1 and 0 where true and false stand in a column, in any case."""
     cells = table.cells[column]
     truth = cells.str.lower().map({"true": "1", "false": "0"})
@@ -430,8 +432,8 @@ def truths(table: Table, column: str, tally: Tally) -> Table:
 
 
 def stimuli(
-    table: Table, tally: Tally, **columns: dict[str, Any]
-) -> tuple[Table, dict[str, NDArray[np.float64]]]:
+    table: CellTable, tally: Tally, **columns: dict[str, Any]
+) -> tuple[CellTable, dict[str, NDArray[np.float64]]]:
     """Return columns that a trial needs as numbers; rows without one of them are left out.
 
     Parameters
@@ -449,14 +451,14 @@ def stimuli(
 
 
 def without_copies(
-    table: Table,
+    table: CellTable,
     unit: pd.Series[Any],
     place: pd.Series[Any],
     tally: Tally,
     *,
     begun_anew: bool = False,
     repeated: bool = False,
-) -> Table:
+) -> CellTable:
     """Leave out rows that are exact copies of an earlier row of their unit, and count them.
 
     Parameters
@@ -515,7 +517,7 @@ def mostly_twice(unit: pd.Series[Any], place: pd.Series[Any]) -> pd.Series[bool]
 
 
 def answers(
-    table: Table, column: str, tally: Tally, **how: Any
+    table: CellTable, column: str, tally: Tally, **how: Any
 ) -> tuple[NDArray[np.float64], NDArray[np.str_], pd.Series[Any]]:
     """Return answers as numbers, what became of each, and the text of those that are no answer.
 

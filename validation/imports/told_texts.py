@@ -17,14 +17,14 @@ import pandas as pd
 
 from knownminds.environments.formats.psych_101 import answers_in
 
-from .account import DERIVED, LEFT_OUT, TOLD, UNREADABLE, Table, Tally
+from .account import DERIVED, LEFT_OUT, TOLD, UNREADABLE, CellTable, Tally
 from .tables import GAPS, stem_of, unpacked
 
 _RULE = "A line of texts is an object of JSON with text, experiment and participant"
 _GROUPS = "(?P<action>...)"
 
 
-def read_texts(path: Path, pattern: str, names: str, tally: Tally) -> Table:
+def read_texts(path: Path, pattern: str, names: str, tally: Tally) -> CellTable:
     """Read sessions that are texts; each match of a pattern is a row.
 
     Parameters
@@ -106,7 +106,7 @@ def read_texts(path: Path, pattern: str, names: str, tally: Tally) -> Table:
         tally.add(UNREADABLE, "an answer that names no option", strange, where)
     cells = pd.DataFrame(rows).astype("object")
     cells = cells.where(cells.notna() & ~cells.isin(GAPS))
-    return Table(stem_of(path), path.name, cells, np.array(lines, dtype=np.int64), "")
+    return CellTable(stem_of(path), path.name, cells, np.array(lines, dtype=np.int64), "")
 
 
 def _compiled(option: str, pattern: str) -> re.Pattern[str]:

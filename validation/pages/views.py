@@ -92,7 +92,7 @@ class View:
             yield title if "{by}" in self.title else f"{self.title}: {name}", part
 
 
-class Table(View):
+class TableView(View):
     """A view that is written."""
 
     def tables(self, frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -105,7 +105,7 @@ class Table(View):
 
 
 @dataclass(frozen=True)
-class Rows(Table):
+class Rows(TableView):
     """A line from each row.
 
     Parameters
@@ -134,7 +134,7 @@ class Rows(Table):
 
 
 @dataclass(frozen=True)
-class Grid(Table):
+class Grid(TableView):
     """Lines by columns, a cell from each row.
 
     Parameters

@@ -14,7 +14,14 @@ import pandas as pd
 from knownminds.environments import Environment, Outcome, Session, Trials, make, session_stream
 from knownminds.environments.conditions import conditions_of
 from knownminds.validation.engine.arguments import set_to
-from knownminds.validation.imports.account import LEFT_OUT, TOLD, Account, Table, Tally, account_of
+from knownminds.validation.imports.account import (
+    LEFT_OUT,
+    TOLD,
+    Account,
+    CellTable,
+    Tally,
+    account_of,
+)
 from knownminds.validation.imports.browser import json_values
 
 from .sessions import VERSION, fingerprint
@@ -61,7 +68,7 @@ def read_sessions(files: Sequence[Path]) -> tuple[Trials, Account]:
         tally.add(LEFT_OUT, f"{dropped} earlier files of sessions that a later one goes on with")
     trials = Trials.from_frame(pd.concat(frames, ignore_index=True), environment=environment)
     nothing = np.zeros(0, dtype=np.int64)
-    tables = [Table(file.stem, file.name, frames[0].iloc[:0], nothing, "") for file in files]
+    tables = [CellTable(file.stem, file.name, frames[0].iloc[:0], nothing, "") for file in files]
     return trials, account_of(PAGE, names[0], tables, tally, trials.frame)
 
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from knownminds.environments.record.result import Result
+from knownminds.environments.record.tabled_result import TabledResult
 
 
 @dataclass(frozen=True)
-class Site(Result):
+class Site(TabledResult):
     """A page that was written.
 
     Parameters

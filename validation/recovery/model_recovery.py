@@ -395,7 +395,7 @@ def winners(tables: Sequence[pd.DataFrame], criterion: str, models: Sequence[str
 
 
 @dataclass(frozen=True)
-class Shares:
+class ShareMatrix:
     """A matrix of shares with its 95% intervals; rows are simulated, columns best fitted.
 
     Parameters
@@ -409,18 +409,18 @@ class Shares:
     high: Array
 
 
-def confusion_shares(counts: NDArray[np.int64], n: NDArray[np.int64]) -> Shares:
+def confusion_shares(counts: NDArray[np.int64], n: NDArray[np.int64]) -> ShareMatrix:
     """Return counts [M, M] as shares of the data sets n [M] of each row, with Wilson's intervals.
 
     (Wilson 1927.)
     """
     low, high = proportion_confint(counts, n[:, None], 1 - MASS, "wilson")
-    return Shares(counts / n[:, None], np.asarray(low), np.asarray(high))
+    return ShareMatrix(counts / n[:, None], np.asarray(low), np.asarray(high))
 
 
 def inversion_shares(
     counts: NDArray[np.int64], n: NDArray[np.int64], rng: np.random.Generator
-) -> Shares:
+) -> ShareMatrix:
     """Return p(simulated | best fit) under equal prior probabilities, [M, M].
 
     Quantiles of the posterior under Jeffreys' prior (module docstring); as is usual, an interval
@@ -437,10 +437,10 @@ def inversion_shares(
     low, high = np.fmin(low, value), np.fmax(high, value)
     never = total == 0
     low[:, never], high[:, never] = np.nan, np.nan
-    return Shares(value, low, high)
+    return ShareMatrix(value, low, high)
 
 
-def judge_model(won: Winners, i: int, confusion: Shares, inversion: Shares) -> Verdict:
+def judge_model(won: Winners, i: int, confusion: ShareMatrix, inversion: ShareMatrix) -> Verdict:
     """Judge whether data of model number i can be distinguished from those of its rivals."""
     n = int(won.n[i])
     if n < LEAST_DATA_SETS:
@@ -453,7 +453,7 @@ def judge_model(won: Winners, i: int, confusion: Shares, inversion: Shares) -> V
     return judge(RECOVERY, held, n, unit="data set")
 
 
-def _held(name: str, shares: Shares, i: int, least: float) -> Held:
+def _held(name: str, shares: ShareMatrix, i: int, least: float) -> Held:
     """Hold a share on the diagonal against its thresholds, falling; none is the worst of all."""
     value, low, high = (float(m[i, i]) for m in (shares.value, shares.low, shares.high))
     limits = (-RECOVERABLE_SHARE, -least)
@@ -539,7 +539,7 @@ def _counts(won: Winners, i: int, criterion: str, itself: Score) -> dict[str, An
 
 
 def _pairs(
-    models: Sequence[str], won: Winners, confusion: Shares, inversion: Shares
+    models: Sequence[str], won: Winners, confusion: ShareMatrix, inversion: ShareMatrix
 ) -> pd.DataFrame:
     """Return a row for each pair of simulated and fitted model."""
     rows = []

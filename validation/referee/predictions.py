@@ -21,8 +21,7 @@ from knownminds.agents.parameters import Array
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Environment, session_stream
 from knownminds.inference.posteriors.posterior import posterior
-from knownminds.validation.data.panels import Rows as PanelRows
-from knownminds.validation.data.panels import panel_means
+from knownminds.validation.data.panels import PanelRows, panel_means
 from knownminds.validation.engine.population import draw_subjects, live
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.scores import Score

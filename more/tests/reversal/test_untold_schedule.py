@@ -5,7 +5,7 @@ import pytest
 
 from knownminds.agents import RescorlaWagner, simulate
 from knownminds.environments import make
-from knownminds.validation.data.fit import Task, fit
+from knownminds.validation.data.fit import FitTask, fit
 from knownminds.validation.data.questions import AskFit
 
 
@@ -24,6 +24,6 @@ def test_a_schedule_that_nobody_told_leaves_what_is_missed_unjudged(tmp_path):
     for verdict in missed:
         assert verdict.word == "not judged"
         assert "--set" in verdict.reasons[-1]
-    assert not Task.of(AskFit(str(file), "rescorla_wagner", settings=told)).assumed
+    assert not FitTask.of(AskFit(str(file), "rescorla_wagner", settings=told)).assumed
     known.to_csv(file, index=False)
-    assert not Task.of(AskFit(str(file), "rescorla_wagner")).assumed
+    assert not FitTask.of(AskFit(str(file), "rescorla_wagner")).assumed

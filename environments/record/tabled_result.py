@@ -19,14 +19,14 @@ LINE = 100  # characters of a result's short text
 ROWS, WIDTH = 40, 80  # rows and characters of the table in a result's text
 
 
-class Result:
+class TabledResult:
     """A result; a subclass is a frozen dataclass with a table of its rows, `to_frame`."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Keep dataclasses from printing all fields; a result prints as one line."""
         super().__init_subclass__(**options)
         if "__repr__" not in vars(cls):
-            cls.__repr__ = Result.__repr__  # type: ignore[method-assign]
+            cls.__repr__ = TabledResult.__repr__  # type: ignore[method-assign]
 
     def __str__(self) -> str:
         """Return what the result is, how many rows it has, and the table of `summary`."""
@@ -69,7 +69,7 @@ class Result:
 
 def plain(value: Any) -> Any:
     """Return a value in a form that JSON allows: tables as records, NaN and infinity as None."""
-    if isinstance(value, Result):
+    if isinstance(value, TabledResult):
         return plain(value.content())
     if isinstance(value, pd.DataFrame):
         return plain(value.to_dict("records"))
