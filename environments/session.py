@@ -12,7 +12,7 @@ from knownminds.environments.words.prompt import Prompt
 
 from .design import Design
 from .environment import Environment
-from .turn import Choice, Observation, Turn
+from .turn import Choice, Observation, Turn, Turns
 from .world import Drawn, World, plain
 
 # Each field has its name and its values by trial, or None if they depend on earlier actions.
@@ -42,7 +42,7 @@ class Session:
 
     def __init__(self, environment: Environment, design: Design) -> None:
         self.environment, self.design = environment, design
-        self.turns: list[Turn] = []
+        self.turns = Turns()
         self.rows: list[dict[str, Any]] = []
         table, fields, world = design.table, environment.fields, environment.world
         self._answers, self._feedback = answer_columns(environment), fields.feedback

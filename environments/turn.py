@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 Observation = Mapping[str, int | float]
 # A player gives an action, a number, both, or nothing that could be read.
@@ -37,3 +37,17 @@ class Turn(NamedTuple):
     def known(self) -> Observation:
         """The observation and what the answer brought."""
         return {**self.observation, **self.brought} if self.brought else self.observation
+
+
+class Turns(list[Turn]):
+    """The turns of a session so far, and the words of those that were told.
+
+    Attributes
+    ----------
+    told
+        The words of turns, by who told them.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: dict[Any, Any] = {}

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, Self, TypeVar, get_args
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from knownminds.environments.design import Design
 from knownminds.environments.environment import Environment
 from knownminds.environments.fields import WORDS, Field, OneOf, Unless, Whole, setting
 from knownminds.environments.replies import Replies
-from knownminds.environments.turn import Observation, Turn
+from knownminds.environments.turn import Observation, Turn, Turns
 
 from .answer import Answer, Outcome, parse_label
 from .final_answers import MARKER, marker_of
@@ -38,6 +38,7 @@ LIMITS = {
     "chain_of_thought": "Use at most {} words for thinking.",
     "step_back": "Use at most {} words for the rule, and at most as many for applying it.",
 }
+T = TypeVar("T", bound="_Lines")
 _BEFORE = "_before"  # ends the placeholders of a feedback, which is about the trial before
 
 
@@ -174,26 +175,24 @@ class Retelling(Environment):
     def render(self, labels: Any, observation: Observation, turns: Sequence[Turn]) -> Prompt:
         """Put the present trial, and what came before it, into words."""
         turns = self.recalled(turns, observation)
-        kind, words = self._kind(observation), self._words(labels, observation)
         if self.history == "prompt":
+            kind, words = self._kind(observation), self._words(labels, observation)
             if not turns:
                 return Prompt((Message("user", self._opening[kind].render(**words)),))
-            names = json.dumps(labels)
-            past = "\n".join(_line(self, names, turn) for turn in turns)
+            past = "\n".join(self._told(labels, turns, _Lines).told)
             return Prompt((Message("user", self._retold[kind].render(past=past, **words)),))
-        messages: list[Message] = []
-        before: Turn | None = None
-        words_before: Words = {}
-        for now in (*turns, Turn(observation, None, None)):
-            kind, words = self._kind(now.observation), self._words(labels, now.observation)
-            form = self._opening[kind]
-            if before is not None:
-                form = self._following[self._kind(before.observation), is_missing(before), kind]
-            messages.append(Message("user", form.render(**words, **words_before)))
-            messages.append(Message("assistant", self._reply(labels, now)))
-            words |= self._words_after(labels, now)
-            before, words_before = now, {_before(name): word for name, word in words.items()}
-        return Prompt(tuple(messages[:-1]))
+        talk = self._told(labels, turns, _Talk)
+        return Prompt((*talk.told, talk.question(Turn(observation, None, None))[0]))
+
+    def _told(self, labels: Any, turns: Sequence[Turn], kind: type[T]) -> T:
+        """Return the words of past turns; of a session those that are new are told alone."""
+        names = json.dumps(labels)
+        if not isinstance(turns, Turns):
+            return kind(self, labels, names).go_on(turns)
+        told: T | None = turns.told.get((self, names))
+        if told is None:
+            told = turns.told[self, names] = kind(self, labels, names)
+        return told.go_on(turns)
 
     def screen(self, labels: Any, observation: Observation) -> Screen:
         """Return introduction and question; a person who remembers is shown nothing twice.
@@ -401,7 +400,51 @@ class Retelling(Environment):
         )
 
 
-@lru_cache(maxsize=2**14)  # each prompt repeats the lines of the one before
+class _Lines:
+    """A line for each past turn."""
+
+    def __init__(self, environment: Retelling, labels: Any, names: str):
+        self.environment, self.labels, self.names = environment, labels, names
+        self.told: list[Any] = []
+        self.n = 0  # turns that were told
+        self.before: Turn | None = None  # the last of them, of a talk, and its words
+        self.words_before: Words = {}
+
+    def go_on(self, turns: Sequence[Turn]) -> Self:
+        """Tell the turns that were not told yet."""
+        for turn in turns[self.n :]:
+            self.tell(turn)
+        self.n = len(turns)
+        return self
+
+    def tell(self, turn: Turn) -> None:
+        """Add the line of a turn."""
+        self.told.append(_line(self.environment, self.names, turn))
+
+
+class _Talk(_Lines):
+    """Two messages for each past turn: a question, behind the outcome before it, and the reply."""
+
+    def question(self, now: Turn) -> tuple[Message, Words]:
+        """Return the message that asks, and the words in it."""
+        told = self.environment
+        kind, words = told._kind(now.observation), told._words(self.labels, now.observation)
+        form = told._opening[kind]
+        if self.before is not None:
+            past = told._kind(self.before.observation), is_missing(self.before)
+            form = told._following[*past, kind]
+        return Message("user", form.render(**words, **self.words_before)), words
+
+    def tell(self, turn: Turn) -> None:
+        """Add the question and the reply of a turn."""
+        message, words = self.question(turn)
+        self.told += [message, Message("assistant", self.environment._reply(self.labels, turn))]
+        words |= self.environment._words_after(self.labels, turn)
+        self.before = turn
+        self.words_before = {_before(name): word for name, word in words.items()}
+
+
+@lru_cache(maxsize=2**14)  # where a prompt tells a part, each repeats lines of the one before
 def _line(environment: Retelling, labels: str, turn: Turn) -> str:
     """Return a line of the history; the labels are JSON, which has a hash."""
     form = environment._lines[environment._kind(turn.observation), is_missing(turn)]

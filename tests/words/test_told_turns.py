@@ -1,0 +1,40 @@
+import pytest
+
+from knownminds.environments import ENVIRONMENTS, Session, make, session_stream
+from knownminds.environments.words.history import HISTORIES, Retelling
+
+RETOLD = [name for name, kind in ENVIRONMENTS.items() if issubclass(kind, Retelling)]
+TRIALS = 12
+
+
+def played(environment):
+    """Go through the first trials of a session; every fifth has no answer."""
+    session = Session(environment, environment.draw(session_stream(1, 2)))
+    for trial, seen in zip(range(TRIALS), session, strict=False):
+        yield session, seen
+        given = environment.asks(seen)
+        low, high = environment.response_range
+        action, number = trial % max(environment.n_actions, 1), low + (high - low) * trial / TRIALS
+        choice = {"action": action, "response": number, "both": (action, number)}[given]
+        session.take(*((None,) if trial % 5 == 3 else (choice, session.say(choice))))
+
+
+@pytest.mark.parametrize("form", HISTORIES)
+@pytest.mark.parametrize("name", RETOLD)
+def test_a_session_that_tells_its_new_turns_says_what_it_would_say_of_all(name, form):
+    environment = make(name, history=form)
+    for session, seen in played(environment):
+        anew = environment.render(session.design.labels, seen, list(session.turns))
+        assert session.render() == anew
+        assert session.render() == anew  # and it says the same again
+
+
+def test_a_turn_is_told_once_in_a_session(monkeypatch):
+    replies = []
+    tell = Retelling._reply
+    monkeypatch.setattr(Retelling, "_reply", lambda *its: replies.append(its) or tell(*its))
+    sessions = [played(make("instrumental_learning", history="chat")) for _ in range(2)]
+    for (session, _), (other, _) in zip(*sessions, strict=True):  # two sessions share nothing
+        session.render()
+        other.render()
+    assert len(replies) == 2 * (TRIALS - 1)
