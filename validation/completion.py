@@ -13,6 +13,7 @@ REGISTRIES = {
     "environments": "knownminds.environments",
     "models": "knownminds.agents",
     "measures": "knownminds.inference",
+    "papers": "knownminds.validation.benchmarks.registry",
 }
 
 

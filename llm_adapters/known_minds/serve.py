@@ -24,6 +24,7 @@ from .chat_completions import (
     events,
     read_request,
 )
+from .several import Several
 from .synthetic import Synthetic
 
 try:
@@ -78,7 +79,8 @@ class Served:
     environment
         The experiment, with the settings and wording of the prompts it will get.
     agent
-        Who answers.
+        Who answers; or known agents of several experiments, which then have all that `Synthetic`
+        takes.
     seed, address
         Of the study whose sessions are played.
     host, port
@@ -100,10 +102,10 @@ class Served:
 
     def __init__(
         self,
-        environment: Environment,
-        agent: Model,
+        environment: Environment | None,
+        agent: Model | Several,
         *,
-        seed: int,
+        seed: int = 0,
         address: Sequence[int] = (),
         host: str = "127.0.0.1",
         port: int = 0,
@@ -112,14 +114,20 @@ class Served:
         api_key: str | None = None,
         seed_is_session: bool = True,
     ):
-        known_agent = Synthetic(
-            agent,
-            environment,
-            seed,
-            *address,
-            contaminants=contaminants,
-            seed_is_session=seed_is_session,
-        )
+        known_agent: Synthetic | Several
+        if isinstance(agent, Several):
+            known_agent = agent
+        elif environment is None:
+            raise ValueError("An agent plays an experiment; got none. Name one.")
+        else:
+            known_agent = Synthetic(
+                agent,
+                environment,
+                seed,
+                *address,
+                contaminants=contaminants,
+                seed_is_session=seed_is_session,
+            )
         self.agent, self.model = agent, model
         self._endpoint = _Endpoint(known_agent, model, api_key)
         self._socket = _listening(host, port)
@@ -212,7 +220,7 @@ def _listening(host: str, port: int) -> socket.socket:
 class _Endpoint:
     """What is answered at each path; nothing is kept but the counts."""
 
-    def __init__(self, agent: Synthetic, model: str, api_key: str | None):
+    def __init__(self, agent: Synthetic | Several, model: str, api_key: str | None):
         self.agent, self.model, self.api_key = agent, model, api_key
         self.calls = 0
         self.numbers = count(1)  # of replies

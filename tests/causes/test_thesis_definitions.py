@@ -46,7 +46,7 @@ def played():
 
 TRIALS = played()
 PEOPLE = simulate(NoisyOr, np.tile([0.4, 0.2, 0.7, 0.5, 0.2], (5, 1)), Collider(), 3)
-MEASURED = scores_of(AskScore(TRIALS, by="agent", released=True))
+MEASURED = scores_of(AskScore(TRIALS, by="agent", released=True)).result
 PROFILE = causal_profile(
     causal_answers(TRIALS),
     "agent",

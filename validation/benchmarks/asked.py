@@ -10,8 +10,8 @@ from knownminds.llm_adapters.runs.runner import Retries, RunOptions
 from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.result import Result, Text
 
-from .benchmark import take_answers
-from .page import benchmark_result, only_claims, read_result
+from .benchmark import Played, read_benchmark, take_answers
+from .page import below, benchmark_result, only_claims
 from .plan import Plan, read_plan
 from .questions import AskBenchmark
 from .registry import paper_of, plan_of
@@ -25,12 +25,16 @@ from .running import (
 )
 
 SHOWN = "-"  # the plan that --plan without a file asks to see
+TOO_FEW = 4  # the exit code if fewer trials are readable than --fail-under asks for
 
 benchmark = verb(AskBenchmark, __name__)
 
 
 def compute(question: AskBenchmark) -> Result | Text:
     """Answer `benchmark`."""
+    least = question.fail_under
+    if least is not None and not 0 < least <= 1:
+        raise ValueError(f"--fail-under is a share above 0 and up to 1; got {least:g}.")
     if question.plan == SHOWN:
         return Text(plan_of(question.name).read_text(encoding="utf-8").rstrip("\n"))
     how = {name: getattr(question, name) for name in ("small", "seed", "paraphrases")}
@@ -49,10 +53,10 @@ def compute(question: AskBenchmark) -> Result | Text:
     options = _options(question)
     players = players_of(plan, question.llm, prices=question.price, images=question.images, **reach)
     blocked = blocked_of(plan, players)
-    about = estimate_text(estimate(plan, players, blocked))
+    costs = estimate(plan, players, blocked)
     if question.dry_run:
-        return Text(about)
-    question.say(about)
+        return Text(estimate_text(costs))
+    question.say(estimate_text(costs, by_cell=False))
     asking = RunOptions(
         caps=question.caps or Caps(),
         concurrency=question.concurrency,
@@ -70,14 +74,21 @@ def compute(question: AskBenchmark) -> Result | Text:
     code = 3 if nothing else 0 if played.complete else 1
     if alone:
         return only_claims(question.folder, plan, alone)
-    return benchmark_result(played).about(exit_code=code)
+    return _result(question, played, code)
+
+
+def _result(question: AskBenchmark, played: Played, code: int) -> Result:
+    """Return the result; a cell below --fail-under makes an exit code of 0 one of 4."""
+    few = below(played.cells, question.fail_under).any()
+    result = benchmark_result(played, fail_under=question.fail_under)
+    return result.about(exit_code=TOO_FEW if few and not code else code)
 
 
 def _shown(question: AskBenchmark, plan: Plan, alone: str) -> Result | Text:
     """Return the page of what is in the folder, or its claims or numbers alone."""
     if alone:
         return only_claims(question.folder, plan, alone)
-    return read_result(question.folder)
+    return _result(question, read_benchmark(question.folder), 0)
 
 
 def _people_alone(question: AskBenchmark) -> list[Path]:

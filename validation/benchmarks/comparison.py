@@ -14,12 +14,17 @@ from knownminds.inference.differences import Side, difference
 from knownminds.validation.data.scores_of_trials import INFLUENCE
 from knownminds.validation.data.trials_of_runs import CONDITIONS
 from knownminds.validation.engine.parts import Part
+from knownminds.validation.engine.result import Result
+from knownminds.validation.engine.scores import Interval
 from knownminds.validation.pages.views import WHO, Cell, Rows, ends
 
 from .paper import CELL, SEVERAL, About, part_of
 
 LEVEL = 0.05
 MOST_ROWS = 60  # of the table on the page; the CSV has all
+MOST_FIRST = 12  # of the table at its top
+WHICH = "Which differs"
+WHICH_SHOWS = ("difference", "who is above", "p, Holm")  # what a terminal shows of it
 ABOVE = "is above"
 ALIKE = "no difference shown"
 _VALUES = ["value", "standard_error", "freedom", INFLUENCE]
@@ -64,8 +69,7 @@ def comparison(scores: pd.DataFrame, trials: pd.DataFrame, about: About) -> Part
     if rows.empty:
         return Part("differences", TITLE, "There are no two models to compare.")
     apart = rows["verdict"].str.endswith(ABOVE)
-    order = rows.assign(rank=np.where(apart, 0, np.where(rows["corrected"].isna(), 2, 1)))
-    first = order.sort_values(["rank", "p_value"], kind="stable").head(MOST_ROWS)
+    first = in_order(rows)
     counts = pd.DataFrame(
         {
             "comparisons": [len(rows)],
@@ -88,6 +92,74 @@ def comparison(scores: pd.DataFrame, trials: pd.DataFrame, about: About) -> Part
         Rows("Two models on a score", columns, ("score",), of=first),
     )
     return part_of("differences", TITLE, TEXT, shown)
+
+
+def which_differ(part: Part) -> dict[str, pd.DataFrame]:
+    """Return the first table of a page: who is above whom, and by how much.
+
+    It has the first rows of `in_order`. Where all models are of one provider, its name is left out.
+    """
+    rows = part.rows
+    if rows.empty:
+        return {}
+    names = list(dict.fromkeys([*rows["one"], *rows["other"]]))
+    providers = {name.partition(":")[0] for name in names if ":" in name}
+    alike = len(providers) == 1 and all(":" in name for name in names)
+    short = {name: name.partition(":")[2] if alike else name for name in names}
+    shown = in_order(rows).head(MOST_FIRST).to_dict("records")
+    above = [
+        short[row["one"] if row["difference"] > 0 else row["other"]]
+        if row["verdict"].endswith(ABOVE)
+        else row["verdict"]
+        for row in shown
+    ]
+    pairs = [f"{short[row['one']]} - {short[row['other']]}" for row in shown]
+    columns = {
+        "score": [row["score"] for row in shown],
+        "models": pairs,
+        "difference": [
+            Interval(*(float(row[end]) for end in ("difference", "low", "high"))) for row in shown
+        ],
+        "p, Holm": [row["corrected"] for row in shown],
+        "who is above": above,
+    }
+    table = pd.DataFrame(columns)
+    title, lines = WHICH, ["score", "models"]
+    if len(set(pairs)) == 1:
+        title, lines = f"{WHICH}: {pairs[0]}", ["score"]
+        table = table.drop(columns="models")
+    return {title: table.set_index(lines)}
+
+
+def first_which_differ(result: Result, part: Part) -> Result:
+    """Return a result that begins with which participants differ; `part` says all of it."""
+    if part.rows.empty:
+        return result
+    return result.about(
+        tables={**which_differ(part), **result.tables},
+        shows=WHICH_SHOWS,
+        counts={"differences": counts_of(part), **result.counts},
+    )
+
+
+def counts_of(part: Part) -> dict[str, int]:
+    """Count the differences that are shown, that are not, and pairs that are not compared."""
+    if part.rows.empty:
+        return {}
+    shown = int(part.rows["verdict"].str.endswith(ABOVE).sum())
+    compared = int(part.rows["corrected"].notna().sum())
+    return {
+        "shown": shown,
+        "not shown": compared - shown,
+        "not compared": len(part.rows) - compared,
+    }
+
+
+def in_order(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the first rows: differences that are shown, then others, by their p-values."""
+    apart = rows["verdict"].str.endswith(ABOVE)
+    order = rows.assign(rank=np.where(apart, 0, np.where(rows["corrected"].isna(), 2, 1)))
+    return order.sort_values(["rank", "p_value"], kind="stable").head(MOST_ROWS)
 
 
 def differences(

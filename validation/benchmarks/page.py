@@ -28,7 +28,7 @@ from .claims import (
     numbers_part,
     read_numbers,
 )
-from .comparison import comparison
+from .comparison import comparison, first_which_differ
 from .known import recovery
 from .paper import SCORES, About, Paper, part_of
 from .plan import Plan
@@ -48,33 +48,40 @@ def read_result(folder: str | Path) -> Result:
     return benchmark_result(read_benchmark(folder))
 
 
-def benchmark_result(played: Played, paper: Paper | None = None) -> Result:
+def benchmark_result(
+    played: Played, paper: Paper | None = None, fail_under: float | None = None
+) -> Result:
     """Return the result of a benchmark, finished or not.
 
     Parameters
     ----------
     paper
         A reference of the user; if None the one that the plan names.
+    fail_under
+        The share of a cell's trials that are to be readable, above 0 and up to 1.
     """
     about, paper = played.about, paper or paper_of(played.plan.benchmark)
     parts: list[Part] = []
     scores = pd.DataFrame(columns=SCORES)
+    compared = Part("", "")
     if len(played.trials):
         parts, scores = paper.parts(played.trials, about)
         if about.known:
             parts.append(recovery(played.trials, about))
         if len(scores):
-            parts.append(comparison(scores, played.trials, about))
+            compared = comparison(scores, played.trials, about)
+            parts.append(compared)
         if about.paraphrases > 1:
             parts += stability(played.trials, about, paper)
     parts += claimed(played, scores)
     parts.append(_cells(played.cells))
     options = {name: played.options.get(name) for name in OPTIONS}
     over = played.cells["status"].isin((FINISHED, UNREAD))
-    return Result(
+    result = Result(
         paper.title,
-        verdicts=_verdicts(played.cells),
+        verdicts=_verdicts(played.cells, fail_under),
         tables={"Models": _models(played.cells)},
+        counts={"cells": _readable(played.cells)},
         parts=parts,
         notes=NOTES,
         attempted=len(played.cells),
@@ -100,6 +107,7 @@ def benchmark_result(played: Played, paper: Paper | None = None) -> Result:
         ),
         versions=played.versions,
     )
+    return first_which_differ(result, compared)
 
 
 def claimed(played: Played, scores: pd.DataFrame) -> list[Part]:
@@ -198,7 +206,23 @@ def _named(cell: str, wording: str) -> str:
     return cell if wording == SHIPPED else f"{cell}, {wording}"
 
 
-def _verdicts(cells: pd.DataFrame) -> dict[str, Verdict]:
+def below(cells: pd.DataFrame, share: float | None) -> pd.Series:
+    """Say of each cell whether a smaller share of its trials is readable."""
+    return cells["readable"] < (share or 0.0) * cells["trials"]
+
+
+def _readable(cells: pd.DataFrame) -> dict[str, int]:
+    """Count the cells of all models by what can be read of them."""
+    read, trials = cells["readable"], cells["trials"]
+    return {
+        "readable": int(((read == trials) & (trials > 0)).sum()),
+        "partly readable": int(((read > 0) & (read < trials)).sum()),
+        UNREAD: int(((read == 0) & (trials > 0)).sum()),
+        "without a trial": int((trials == 0).sum()),
+    }
+
+
+def _verdicts(cells: pd.DataFrame, fail_under: float | None) -> dict[str, Verdict]:
     """Return of each model whether it has played its cells, and why it has not."""
     verdicts = {}
     for model, rows in cells.groupby("model", sort=False):
@@ -207,6 +231,9 @@ def _verdicts(cells: pd.DataFrame) -> dict[str, Verdict]:
         for row in rows[rows["status"] != FINISHED].to_dict("records"):
             why = row["status"] + (f", {row['reason']}" if row["reason"] else "")
             reasons.setdefault(why, []).append(_named(row["cell"], row["wording"]))
-        texts = tuple(f"{', '.join(names)}: {why}" for why, names in reasons.items())
-        verdicts[str(model)] = Verdict("finished" if done.all() else "not finished", texts)
+        texts = [f"{', '.join(names)}: {why}" for why, names in reasons.items()]
+        few = rows[below(rows, fail_under)]
+        shares = zip(few["cell"], few["readable"] / few["trials"], strict=True)
+        texts += [f"{cell}: {share:.1%} readable, under {fail_under:.1%}" for cell, share in shares]
+        verdicts[str(model)] = Verdict("finished" if done.all() else "not finished", tuple(texts))
     return verdicts

@@ -131,6 +131,8 @@ def read_plan(
 ) -> Plan:
     """Read the plan of a benchmark: the one that ships, or a user's own file.
 
+    A file with nothing but the tables of models is the plan that ships, with these models.
+
     Parameters
     ----------
     small
@@ -145,12 +147,11 @@ def read_plan(
     ValueError
         With what is wrong, where, in a sentence.
     """
-    path = plan_of(benchmark) if file is None else Path(file)
-    try:
-        text = path.read_text(encoding="utf-8")
+    text, content = _content(plan_of(benchmark) if file is None else Path(file))
+    if [*content] == ["models"]:
+        ships, _ = _content(plan_of(benchmark))
+        text = f"{ships}\n{text}"
         content = tomllib.loads(text)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ValueError(f"A plan is a readable TOML file; {path.name} is not: {error}") from None
     _check_keys("A plan", content, _PLAN, ("benchmark", "experiments"))
     if content["benchmark"] != benchmark:
         raise ValueError(
@@ -173,6 +174,15 @@ def read_plan(
         raise ValueError(f"The seed of a plan is a whole number from 0 on; got {plan_seed!r}.")
     claims = read_claims(_table("claims", content))
     return Plan(benchmark, cells, known, models, plan_seed, text, claims)
+
+
+def _content(path: Path) -> tuple[str, dict[str, Any]]:
+    """Return the text of a plan, and what it says."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        return text, tomllib.loads(text)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ValueError(f"A plan is a readable TOML file; {path.name} is not: {error}") from None
 
 
 def _in_words(cell: Cell, n: int) -> list[Cell]:

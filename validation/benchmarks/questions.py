@@ -21,7 +21,7 @@ class AskBenchmark(Calling["Result | Text"]):
 
     There are cogbench, colliders, magnitudes, diagnosis and revealed_belief. The same command goes
     on where it stopped. The exit code is 0 once all cells are taken to their end, 1 if some are
-    not, 3 if not one answer could be read, 2 for bad input.
+    not, 3 if not one answer could be read, 4 with --fail-under, 2 for bad input.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class AskBenchmark(Calling["Result | Text"]):
         PROVIDER:MODEL, once for each participant; PROVIDER:MODEL?reasoning_effort=low with
         settings of its own.
     plan
-        A plan of your own; without a file, print the plan.
+        A plan of your own, or the models' tables of one; without a file, print the plan.
     small
         A tenth of the sessions.
     seed
@@ -54,6 +54,8 @@ class AskBenchmark(Calling["Result | Text"]):
         Print the paper's claims alone, each with its verdict.
     numbers
         Print the paper's numbers alone, each beside ours.
+    fail_under
+        Exit code 4 if in some cell a smaller share of trials is readable, 0 to 1.
     out
         Folder of the benchmark.
     """
@@ -78,6 +80,7 @@ class AskBenchmark(Calling["Result | Text"]):
     claims: bool = False
     numbers: bool = False
     dry_run: bool = False
+    fail_under: float | None = None
     out: str | Path | None = option(read=Path, default=None)
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -29,6 +30,7 @@ from knownminds.validation.engine.usual_models import usual_model
 from .benchmark import Played, begin, finished, folder_of_cell, read_benchmark
 from .plan import Cell, Plan, sampling_of
 
+logger = logging.getLogger(__name__)
 DRY_RUNS = 2  # sessions of each cell from which its price is reckoned
 Tell = Callable[[str], None]
 Watch = Callable[[str, Cell, Progress], None]
@@ -210,7 +212,7 @@ def estimate(
     return pd.DataFrame(rows)
 
 
-def estimate_text(costs: pd.DataFrame) -> str:
+def estimate_text(costs: pd.DataFrame, by_cell: bool = True) -> str:
     """Write down calls, tokens and money; then what each model costs, and what is left out."""
     by = costs.groupby("model", sort=False)[["dollars_low", "dollars_high"]].sum(skipna=False)
     priced = by.dropna()
@@ -227,6 +229,7 @@ def estimate_text(costs: pd.DataFrame) -> str:
     lines += [
         f"{cell}: {calls:,} calls of each model"
         for cell, calls in zip(played["cell"], played["calls"], strict=True)
+        if by_cell
     ]
     lines += [f"{name}: ${low:.2f} to ${high:.2f}" for name, low, high in priced.itertuples()]
     left_out = costs[costs["blocked"] != ""].groupby(["model", "blocked"], sort=False)["cell"]
@@ -264,7 +267,8 @@ def run_benchmark(
     asking
         Concurrency, retries and caps of all runs; None for the defaults.
     tell
-        Called with a line when a cell comes to its end.
+        Called with a line when a cell comes to its end and not all of it could be read. The others
+        are logged.
     watch
         Called with model, cell and where its run stands, after every call.
     """
@@ -343,7 +347,10 @@ async def _live(
                 over = why[key] = str(error)
                 tell(f"{player.name} in {cell.key}: {error}")
                 continue
-            tell(_ended(player.name, cell, result))
+            whole = result.ended == result.n_sessions and result.readable == result.n_trials
+            (logger.info if whole and not result.stopped else tell)(
+                _ended(player.name, cell, result)
+            )
             over = result.stopped or ""
     finally:
         for adapter in adapters.values():

@@ -28,12 +28,13 @@ from knownminds.validation.data.trials_of_runs import (
     read_one,
     rows_where,
 )
+from knownminds.validation.engine.parts import Part
 from knownminds.validation.engine.question import command_line, in_one, verb
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.study import versions
 from knownminds.validation.pages.views import WHO
 
-from .comparison import comparison
+from .comparison import comparison, first_which_differ
 from .magnitude_frames import LINES
 from .paper import CELL, About
 from .registry import paper_of
@@ -57,8 +58,7 @@ USUAL: Mapping[str, Mapping[str, Any]] = {
     "magnitudes": {"lines": LINES},
 }
 NOTES = ("Trials without a readable answer are left out and counted.",)
-
-
+MOST_COMPARED = 12  # participants, of whom every two are compared
 EQUAL_BLUR = "equal_blur"  # of all trials together, where measures are of subjects
 
 score = verb(AskScore, __name__)
@@ -70,7 +70,24 @@ def compute(question: AskScore) -> Result | EqualBlur:
         raise ValueError(f"The mass of an interval lies between 0 and 1; got {question.mass:g}.")
     if EQUAL_BLUR in (question.measures or ()):
         return _equal_blur(question)
-    return score_of_paper(question) or scores_of(question)
+    return score_of_paper(question) or _of_measures(question)
+
+
+def _of_measures(question: AskScore) -> Result:
+    """Return the measures; of several participants, which of two is above comes first."""
+    result, scores, trials = scores_of(question)
+    participants = tuple(filter(None, dict.fromkeys(scores[WHO])))
+    if not 1 < len(participants) <= MOST_COMPARED:
+        return result
+    several = scores["experiment"].nunique() > 1
+    names = scores["experiment"] + ": " + scores["measure"] if several else scores["measure"]
+    own = dict.fromkeys(participants, (question.by,) if question.by else ())
+    part = comparison(
+        scores.assign(score=names, cell=scores["experiment"]),
+        trials.assign(cell=trials["environment"]),
+        About({}, participants, own=own),
+    )
+    return first_which_differ(result.about(parts=[part]), part)
 
 
 def _equal_blur(question: AskScore) -> EqualBlur:
@@ -184,15 +201,17 @@ def _result(
     )
     the_paper = paper_of(paper)
     parts, scores = the_paper.parts(trials, about)
+    compared = Part("", "")
     if len(scores) and len(about.participants) > 1:
-        parts.append(comparison(scores, trials, about))
+        compared = comparison(scores, trials, about)
+        parts.append(compared)
     outcomes = trials.get("outcome", pd.Series("ok", trials.index)).fillna("ok")
     counts = pd.crosstab(trials[WHO], outcomes).reindex(list(about.participants))
     data: Any = question.data
     whole = isinstance(data, str | Path | Trials)
     sources = ["trials" if isinstance(data, Trials) else str(data)] if whole else [*map(str, data)]
     given = {"data": sources, "participants": about.participants, "by": by}
-    return Result(
+    result = Result(
         the_paper.title,
         tables={"Outcomes": counts.rename_axis(WHO)},
         parts=parts,
@@ -207,6 +226,7 @@ def _result(
         ),
         versions=versions(),
     )  # fmt: skip
+    return first_which_differ(result, compared)
 
 
 def _completed(frame: pd.DataFrame) -> pd.DataFrame:

@@ -21,7 +21,7 @@ from knownminds.members import listed
 
 from .application import app
 from .interrupts import CODE, NOTHING_KEPT, Stopped, come_again
-from .output import complain, print_json
+from .output import complain, print_json, speak
 from .plugins import load_all, taken_from
 from .run_file import expanded
 
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     come_again()
     typed = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        words, plugins = taken_from(expanded(typed, VERBS, lambda: command().commands))
+        words, plugins = taken_from(expanded(speak(typed), VERBS, lambda: command().commands))
         if not {"--help", "-h"} & set(words) and COMPLETING not in os.environ:
             load_all(plugins)
         command()(args=words, obj=plugins)

@@ -32,7 +32,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Simulated agents with known parameters, and the tests that inference must pass on them.",
     epilog="Anywhere: --plugin FILE brings the models, experiments, measures and adapters of a "
-    "Python file of your own (repeatable; or listed in knownminds.toml).",
+    "Python file of your own (repeatable; or listed in knownminds.toml); -q prints the answer "
+    "alone, -v each step as well.",
 )
 
 

@@ -23,6 +23,22 @@ screen = Console(highlight=False, emoji=False, markup=False)
 notes = Console(stderr=True, highlight=False, emoji=False, markup=False)
 
 
+def speak(words: Sequence[str]) -> list[str]:
+    """Take -q and -v out of a command's words: say only the answer, or also each step."""
+    quiet, verbose = {"-q", "--quiet"} & {*words}, {"-v", "--verbose"} & {*words}
+    if quiet and verbose:
+        raise ValueError("-q says only the answer, -v each step; got both. Leave one out.")
+    notes.quiet = bool(quiet)
+    if verbose:
+        import logging
+
+        handler = logging.StreamHandler()
+        logger = logging.getLogger("knownminds")
+        logger.handlers, logger.propagate = [handler], False
+        logger.setLevel(logging.INFO)
+    return [word for word in words if word not in quiet | verbose]
+
+
 class Form(Enum):
     """How an answer is printed: what a screen holds, all of it, or JSON."""
 
@@ -74,7 +90,7 @@ def progress_bar(title: str) -> Iterator[Callable[..., None] | None]:
     It is called with how much is done, of how much, and perhaps a text. Title, numbers and the
     time that is left keep their width; the bar takes what 80 columns leave it.
     """
-    if not notes.is_terminal:
+    if notes.quiet or not notes.is_terminal:
         yield None
         return
     from rich.progress import (

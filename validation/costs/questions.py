@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from knownminds.members import listed
 from knownminds.validation.engine.question import (
     PlayedQuestion,
     Question,
@@ -340,8 +341,16 @@ class AskServe(PlayedQuestion["Served"]):
 
     Parameters
     ----------
+    environment
+        The experiment; or a benchmark, all of whose cells that it can play the agent then plays.
     model
         A model; the experiment's usual one if none. `knownminds list` shows all.
+    plan
+        Of a benchmark: a plan of your own.
+    small
+        Of a benchmark: as `benchmark --small` asks.
+    seed
+        Everything random follows from it; 0 if left out, of a benchmark the plan's.
     truth
         NAME=VALUE: a true parameter or a setting of the experiment.
     host
@@ -364,11 +373,15 @@ class AskServe(PlayedQuestion["Served"]):
     screened: ClassVar[bool] = False
     rare: ClassVar[tuple[str, ...]] = ("contaminants", "seed_is_session", "key_variable")
 
-    environment: Environment | str = option(argument=True, kw_only=False)
+    environment: Environment | str = option(
+        argument=True, of=("environment", "paper"), kw_only=False
+    )
     model: type[Model] | str | None = option(default=None, kw_only=False)
     truth: Mapping[str, float] | None = option("--set", default=None)
     trials: int | None = None
-    seed: int = 0
+    plan: str | None = None
+    small: bool = False
+    seed: int | None = None
     host: str = "127.0.0.1"
     port: int = 0
     name: str = "known-mind"
@@ -379,8 +392,18 @@ class AskServe(PlayedQuestion["Served"]):
     key_variable: str | None = None
 
     def __post_init__(self) -> None:
-        """Take the experiment's usual model where none is named."""
-        take_usual_model(self)
+        """Take the usual model where none is named; each cell of a benchmark has its own."""
+        if self.environment not in listed("papers"):
+            take_usual_model(self)
+
+    @classmethod
+    def read(cls, typed: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments; of a benchmark --set has true parameters alone."""
+        if typed["environment"] not in listed("papers"):
+            return super().read(typed)
+        if typed["design"] is not None or typed["trials"] is not None:
+            raise ValueError("The plan of a benchmark has designs and trials; leave both out.")
+        return super(PlayedQuestion, cls).read(typed)
 
 
 @frozen_question

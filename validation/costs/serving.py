@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
+from knownminds.agents import AGENTS
+from knownminds.llm_adapters import Synthetic
 from knownminds.llm_adapters.known_minds.serve import Served
+from knownminds.llm_adapters.known_minds.several import Several
 from knownminds.llm_adapters.runs.participant import RUN
+from knownminds.validation.benchmarks.plan import read_plan
+from knownminds.validation.benchmarks.registry import PAPERS
 from knownminds.validation.engine.arguments import resolve_environment
 from knownminds.validation.engine.question import verb
+from knownminds.validation.engine.usual_models import usual_model
 
 from .connect import known_agent
 from .questions import AskServe
@@ -17,19 +24,57 @@ serve = verb(AskServe, __name__)
 
 def compute(question: AskServe) -> Served:
     """Answer `serve`; it is the caller who lets it run, and closes it."""
+    where: dict[str, Any] = {
+        "host": question.host,
+        "port": question.port,
+        "model": question.name,
+        "api_key": _key(question.key_variable),
+    }
+    if question.environment in PAPERS:
+        return Served(None, _players(question), **where)
+    for name in ("plan", "small"):
+        if getattr(question, name):
+            raise ValueError(f"--{name} is of a benchmark; got an experiment. Leave it out.")
     environment = resolve_environment(question.environment, question.trials)
     return Served(
         environment,
         known_agent(question.agent, environment, question.truth),
-        seed=question.seed,
+        seed=question.seed or 0,
         address=RUN,
-        host=question.host,
-        port=question.port,
         contaminants=question.contaminants,
-        model=question.name,
-        api_key=_key(question.key_variable),
         seed_is_session=question.seed_is_session,
+        **where,
     )
+
+
+def _players(question: AskServe) -> Several:
+    """Return the agent in each cell of a benchmark that it can play, as `benchmark` lets it play.
+
+    Where no model is named, it is the usual one of each cell.
+    """
+    plan = read_plan(str(question.environment), question.plan, small=question.small,
+                     seed=question.seed)  # fmt: skip
+    players = []
+    for cell in plan.cells:
+        name = usual_model(cell.environment) if question.model is None else question.agent.name
+        if AGENTS[name].plays(cell.environment):
+            players.append(
+                Synthetic(
+                    known_agent(AGENTS[name], cell.environment, question.truth),
+                    cell.environment,
+                    plan.seed,
+                    *RUN,
+                    contaminants=question.contaminants,
+                    seed_is_session=question.seed_is_session,
+                    stream=cell.stream(f"synthetic:{name}"),
+                )
+            )
+    if not players:
+        raise ValueError(
+            f"{question.agent.name} plays no experiment of {question.environment}. Name another "
+            "model, or none for the usual ones."
+        )
+    return Several(players)
 
 
 def _key(variable: str | None) -> str | None:

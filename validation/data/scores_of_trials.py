@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
@@ -119,7 +119,23 @@ ABOUT_FEATURES = (
 )
 
 
-def scores_of(question: AskScore) -> Result:
+class Scored(NamedTuple):
+    """The page of measures, and what participants are compared by.
+
+    Parameters
+    ----------
+    scores
+        As `table`, with the influences of sessions.
+    trials
+        With the participant of each row.
+    """
+
+    result: Result
+    scores: pd.DataFrame
+    trials: pd.DataFrame
+
+
+def scores_of(question: AskScore) -> Scored:
     """Read off a trial file every measure that its experiments have, and the performance."""
     names = list(dict.fromkeys(question.measures)) if question.measures else None
     for name in names or ():
@@ -137,7 +153,7 @@ def scores_of(question: AskScore) -> Result:
             "A scoring is that of noisy-ORs fitted to answers about a collider; the trials are of "
             f"{', '.join(environment.name for environment, _ in parts)}. Leave --scoring out."
         )
-    rows, rates, used = [], [], set()
+    rows, rates, used, answered = [], [], set(), []
     analyses: dict[str, None] = {}
     told_apart: dict[str, str] = {}
     for environment, part in parts:
@@ -156,13 +172,15 @@ def scores_of(question: AskScore) -> Result:
         rows += measured(chosen, environment, part, label, question.scoring)
         analyses |= _analyses(chosen, environment, part, label)
         rates.append(_rates(part, label, environment.name))
+        answered.append(part.frame.assign(participant=label))
     _check_used(names or (), used, [environment.name for environment, _ in parts])
     if not rows:
         raise ValueError(
             f"No measure is read off {' and '.join(e.name for e, _ in parts)}: `knownminds list` "
             "shows which experiment has which. Fit a model to the trials (`knownminds fit`)."
         )
-    table = pd.DataFrame(rows).drop(columns=INFLUENCE)
+    scores = pd.DataFrame(rows)
+    table = scores.drop(columns=INFLUENCE)
     table["audit"] = _audited(table, dict((place.name, place) for place, _ in parts))
     more = _on_scale(question, table, [environment for environment, _ in parts])
     regressions = _regressions(question, more.rows if len(more.rows) else table)
@@ -178,7 +196,7 @@ def scores_of(question: AskScore) -> Result:
     notes = [*NOTES, *chosen_rows]
     notes += [*controls.notes, *more.notes]
     options = _asked(question, source)
-    return Result(
+    result = Result(
         title=f"The measures of {source}{_by_what(told_apart)}",
         verdicts={**controls.verdicts, **_without_value(table)},
         tables={
@@ -197,6 +215,7 @@ def scores_of(question: AskScore) -> Result:
         command=_command(options),
         versions=versions(),
     )
+    return Scored(result, scores, pd.concat(answered, ignore_index=True))
 
 
 def _participants(trials: Trials) -> str:

@@ -163,10 +163,10 @@ def option_of(declared: Field[Any], help: str, rare: bool = False) -> TypedOptio
     if metadata.get("argument"):
         if member == declared.name == "measure":
             more["callback"] = check_member(member, besides=AUDITS)
-        elif member == declared.name:
-            more["callback"] = check_member(member)
         elif metadata["of"]:
             more["callback"] = check_member(*metadata["of"])
+        elif member == declared.name:
+            more["callback"] = check_member(member)
         kind = kind | None if required is None else kind
         more["metavar"] = declared.name.upper()
         return TypedOption(annotated[kind, typer.Argument(**more)], required, read=read)

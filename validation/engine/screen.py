@@ -20,7 +20,7 @@ LINES = 24  # of a terminal
 SAID_BESIDE = 4  # of them are for what a command says besides: its report, what it took for granted
 READ = 100  # columns beyond which sentences are not read with ease
 CELL = 72  # characters of a cell; reports have all
-NAME = 36  # characters of a name on a screen
+NAME = 36  # characters of each of several names on a screen
 WARNED = 3  # warnings on a screen, of two lines each
 LEAST = 5  # rows of the table that answers, whatever else there is to say
 UNSHOWN = 40  # rows of a table from which on it is printed in part
@@ -78,7 +78,7 @@ def screen(result: Said, where: str) -> str:
     if tables:
         title, table = tables[0]
         body, hidden = _answering(table, result.shows, width, room - sum(map(len, verdicts)))
-        lines += ["", title, *body, *([""] if ending else [])]
+        lines += ["", *wrap(title, width), *body, *([""] if ending else [])]
     warned = len(result.warnings) - WARNED
     left = [(len(tables) - 1, "table"), (hidden, "column"), (warned, "warning")]
     left.append((len(result.notes), "note"))
@@ -139,13 +139,16 @@ def _answering(
     """
     head, rows = shown(table)
     names = _keys(table, rows)
-    cells = [[*map(_short, row[:names]), *row[names:]] for row in rows]
     told = [k for k in range(len(head)) if any(row[k] not in ("", "-") for row in rows)]
     wanted = {name.replace("_", " "): place for place, name in enumerate(shows)}
     order = sorted(
         (k for k in told if k >= names and (not shows or head[k] in wanted)),
         key=lambda k: wanted.get(head[k], k),
     )
+    # A single name has the room that the column leaves which answers.
+    first = max((len(row[order[0]]) for row in rows), default=0) if order else 0
+    most = max(NAME, width - first - GAP) if names == 1 else NAME
+    cells = [[*(_short(name, most) for name in row[:names]), *row[names:]] for row in rows]
     widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
     taken = [k for k in told if k < names]
     used = sum(widths[k] + GAP for k in taken) - GAP
@@ -166,8 +169,8 @@ def _answering(
     return [*body, *more], len(told) - len(taken)
 
 
-def _short(name: str) -> str:
-    return name if len(name) <= NAME else name[: NAME - 4].rstrip() + " ..."
+def _short(name: str, most: int) -> str:
+    return name if len(name) <= most else name[: most - 4].rstrip() + " ..."
 
 
 def _keys(table: pd.DataFrame, rows: Sequence[Sequence[str]]) -> int:
