@@ -20,7 +20,7 @@ from knownminds.environments.environment import Environment
 from knownminds.environments.turn import Choice, Observation
 
 from .compiler.definition import SMALLEST, Law, log_mixed, probabilities
-from .compiler.kernels import Kernel, likelihood_of, outline, simulation_of
+from .compiler.kernels import Kernel, likelihood_of, order_of, outline, simulation_of
 from .compiler.symbols import evaluated
 from .parameters import LAPSE, Array, Parameter, Parameters
 from .recommended_design import Recommended
@@ -191,7 +191,7 @@ class Model(metaclass=ABCMeta):  # tells mypy that models are hashable
     design: ClassVar[tuple[str, ...]] = ()
     separate: ClassVar[tuple[str, ...]] = ("context",)
     order: ClassVar[tuple[str, ...]] = _follows(
-        lambda model: () if model.by_hand() else outline(model)["order"]
+        lambda model: () if model.by_hand() else order_of(model)
     )
     given: ClassVar[Any] = _outlined("given")
     span: ClassVar[tuple[float, float] | None] = _outlined("span")
@@ -213,6 +213,7 @@ class Model(metaclass=ABCMeta):  # tells mypy that models are hashable
     simulate: ClassVar[Any] = None
 
     _outline: ClassVar[dict[str, Any]]
+    _order: ClassVar[tuple[str, ...]]
     _own: frozenset[str]  # names of attributes that an agent does not count as its memory
 
     def __init_subclass__(cls, **options: Any) -> None:

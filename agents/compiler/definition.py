@@ -27,6 +27,7 @@ class Definable(Protocol):
     mixes_lapses: ClassVar[bool]
     prepare: ClassVar[Any]
     _outline: ClassVar[dict[str, Any]]
+    _order: ClassVar[tuple[str, ...]]
 
     @classmethod
     def with_values(cls, values: Mapping[str, Any], actions: int, trial: Any) -> Self: ...

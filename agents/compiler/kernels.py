@@ -90,14 +90,12 @@ def outline(model: type[Definable]) -> dict[str, Any]:
         If it cannot be traced. The error has the line and what to write instead.
     """
     if "_outline" not in vars(model):
-        declared = inspect.getattr_static(model, "n_actions")
         with new_graph(), explained(model):
-            traced = _traced(model, declared if isinstance(declared, int) else 2)
+            traced = _traced(model, _declared(model), slopes=False)
             laws = [law for law in traced.laws if law is not None]
             moved = (x is not symbol(n, STATE) for after in traced.afters for n, x in after.items())
             model._outline = {
                 "columns": traced.columns,  # columns that the likelihood reads, the answer first
-                "order": traced.order,
                 "given": "response" if traced.laws[0] else "both" if laws else "action",
                 "n_uniforms": 2 if laws else 1,
                 "remembers": any(moved),
@@ -106,9 +104,22 @@ def outline(model: type[Definable]) -> dict[str, Any]:
     return model._outline
 
 
-def _traced(model: type[Definable], actions: int) -> Likelihood:
+def order_of(model: type[Definable]) -> tuple[str, ...]:
+    """Return the columns in whose order trials are read fastest; none in order of time."""
+    if "_order" not in vars(model):
+        with new_graph(), explained(model):
+            model._order = _traced(model, _declared(model)).order
+    return model._order
+
+
+def _declared(model: type[Definable]) -> int:
+    declared = inspect.getattr_static(model, "n_actions")
+    return declared if isinstance(declared, int) else 2
+
+
+def _traced(model: type[Definable], actions: int, slopes: bool = True) -> Likelihood:
     either = inspect.getattr_static(model, "given") == "either"
-    return Likelihood(Definition(model, actions), either and model.prepare is None)
+    return Likelihood(Definition(model, actions), either and model.prepare is None, slopes)
 
 
 def _actions(model: type[Definable], n_actions: int | None) -> int:

@@ -132,6 +132,7 @@ class Likelihood:
     Parameters
     ----------
     either : whether a trial has an action or a number, not both
+    slopes : whether there are gradients; without, there are columns, laws and afters alone
 
     Attributes
     ----------
@@ -144,8 +145,8 @@ class Likelihood:
     afters : what is remembered after a trial, by kind of trial
     """
 
-    def __init__(self, definition: Definition, either: bool = False):
-        self.definition, self.either = definition, either
+    def __init__(self, definition: Definition, either: bool = False, slopes: bool = True):
+        self.definition, self.either, self.slopes = definition, either, slopes
         self.start = definition.start
         self.kind: str
         values: tuple[int, ...]
@@ -164,12 +165,15 @@ class Likelihood:
             lapsing = Definition(definition.model, definition.actions, lapses=True)
             answers = [lapsing.answers(trial, trial) for trial in trials]
             afters = [lapsing.after(trial) for trial in trials]
-        self._passes.append(_Pass(self, answers, afters, lapses=True))
+        if slopes or definition.model.mixes_lapses:  # other lapses read no further column
+            self._passes.append(_Pass(self, answers, afters, lapses=True))
         trial_roots = [x for one in self._passes for part in one.parts for x in part.roots]
         self.roots = [*trial_roots, *self.start.values()]
         first = [*self.given, *([self.kind] if self.kind else [])]
         read = [x.value for x in within(self.roots) if _is_column(x)]
         self.columns = tuple(dict.fromkeys([*first, *sorted(read, key=_rank)]))
+        if not slopes:
+            return
         wanted = [
             x
             for x in within(trial_roots)
@@ -304,8 +308,10 @@ class _Part:
                         self.carried[turns[head]] = x
         for value in (None,) if rare is None else (0.0, 1.0):
             log = self.log if rare is None else substituted(self.log, {rare: number(value)})
-            pushes = {head: slope(log, {head: number(1.0)}, {}) for head in self.heads}
             self.cases[value] = [*parted(log)]
+            if not self.turns:
+                continue
+            pushes = {head: slope(log, {head: number(1.0)}, {}) for head in self.heads}
             for p, turns in self.turns.items():
                 score: Any = slope(log, {symbol(p, PARAMETER): number(1.0)}, {})
                 for head, turn in turns.items():
@@ -348,7 +354,8 @@ class _Pass:
         lapses: bool,
     ):
         self.whole, self.lapses, start = whole, lapses, whole.start
-        self.parameters = [*whole.definition.parameters, *([LAPSE] if lapses else [])]
+        parameters = [*whole.definition.parameters, *([LAPSE] if lapses else [])]
+        self.parameters = parameters if whole.slopes else []
         slopes = carried(self.parameters, start, afters)
         self.parts = [
             _Part(whole, one, after, self.parameters, slopes)

@@ -45,6 +45,7 @@ CASES = {
     ("`run`", 3): [(*SYNTHETIC, "--contaminate", "malformed=1"), (*SERVED, "400")],
     ("`benchmark`", 1): [(*BENCHMARK, "--cap", "calls=3", "ok")],
     ("`benchmark`", 3): [(*BENCHMARK, "garbage")],
+    ("`benchmark`", 4): [(*BENCHMARK, "--fail-under", 0.9, "garbage")],
     ("`show --check`", 2): [("show", "seedless", "--check", "--plugin", "seedless.py")],
     ("`doctor`", 1): [("doctor",)],
 }
@@ -69,7 +70,8 @@ def test_a_command_ends_with_the_code_that_the_table_says(knownminds, tmp_path, 
     for k, words in enumerate(CASES[row]):
         if "openai:m" in words or words[0] == "benchmark":
             *words, fate = words
-            good = 3 if words[0] == "run" else 0  # answers at first that can be read
+            some = words[0] == "run" or "--fail-under" in words
+            good = 3 if some else 0  # answers at first that can be read
             script = ["ok"] * good + [fate] * 20
             with FaultServer(by_hash, script=script) as server:
                 code, out, err = knownminds(*words, "--base-url", server.address["openai"],

@@ -1,5 +1,6 @@
 """Kernels from definitions: what they do is what the definition does, run on numbers."""
 
+import inspect
 import pickle
 import re
 
@@ -8,8 +9,14 @@ import pytest
 from compiler.definitions import Asked, Forgetful, Kalman, Staged, Stayer, Teller, Weigher, world_of
 from scipy.special import expit
 
-from knownminds.agents import AGENTS, RescorlaWagner, RescorlaWagnerDual
-from knownminds.agents.compiler.kernels import likelihood_text, played_in, simulation_text
+from knownminds.agents import AGENTS, Model, RescorlaWagner, RescorlaWagnerDual
+from knownminds.agents.compiler.kernels import (
+    _printed,
+    likelihood_text,
+    outline,
+    played_in,
+    simulation_text,
+)
 from knownminds.agents.sequences import Sequences
 from knownminds.environments import BalloonRisk, Horizon, TwoStep, make
 from knownminds.inference import ModelData
@@ -62,6 +69,17 @@ def by_steps(model, theta, columns, given, actions, lapse):
             total[n] += agent.log_probability(row, action, row.get("response"))
             agent.learn(row, -1 if action is None else action, row.get("reward", np.nan))
     return total
+
+
+SOME = [*AGENTS.values()][::8] + [m for m in AGENTS.values() if m.mixes_lapses][::2]
+
+
+@pytest.mark.parametrize("model", SOME, ids=lambda model: model.name)
+def test_the_columns_of_a_model_are_those_of_its_likelihood(model):
+    """They are known without its slopes, which take four fifths of the time."""
+    if inspect.isfunction(model.respond) and model.respond is not Model.respond:
+        _, traced = _printed(model, model.n_actions or 2)
+        assert outline(model)["columns"] == traced.columns
 
 
 @OF_CASES
