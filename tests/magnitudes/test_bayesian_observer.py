@@ -1,0 +1,137 @@
+"""The observer of all magnitudes: its equations by hand, what it knows, and what one cell hides."""
+
+from math import log, log1p, pi, sqrt
+
+import numpy as np
+import pytest
+
+from knownminds.agents import AGENTS, simulate
+from knownminds.environments import CONDITIONS, Trials, make
+from knownminds.inference import ModelData, maximum_a_posteriori
+
+MODEL = AGENTS["bayesian_observer"]
+RANGES = {  # of the windows, in the task's unit
+    "marker_location": ([(0.1, 0.5), (0.3, 0.7), (0.5, 0.9)], 1.0),
+    "maze_distance": ([(3, 9), (6, 12), (9, 15)], 18.0),
+    "duration": ([(10, 40), (25, 55), (40, 70)], 80.0),
+}
+TRUTH = {
+    "noise_text": 0.04, "noise_image": 0.06, "blur_slope": 0.01, "prior_precision": 90.0,
+    "adaptation": 0.3, "steering_gain": 1.8, "told_weight": 0.7, "cue_optimality": 0.6,
+    "report_noise": 0.02,
+}  # fmt: skip
+
+
+def by_hand(frame, told, **p):
+    """Log-likelihood of a session, trial by trial; `told` is the middle of a told range or None."""
+    windows, unit = RANGES[frame["environment"].iloc[0]]
+    condition = CONDITIONS[int(frame["condition"].iloc[0])]
+    steered = condition in ("verbal", "numeric", "numeric_biased")
+    precision = p["prior_precision"] * (p["steering_gain"] if steered else 1.0)
+    total = 0.0
+    for (window, _), trials in frame.groupby(["window", "modality"]):
+        low, high = windows[int(window)]
+        m = (low + high) / 2 / unit
+        for row in trials.itertuples():
+            text, image = p["noise_text"] ** 2, p["noise_image"] ** 2
+            image += (p["blur_slope"] * row.blur) ** 2
+            optimal = image / (text + image)
+            a = p["cue_optimality"] * optimal + (1 - p["cue_optimality"]) / 2
+            v = (text, image, a**2 * text + (1 - a) ** 2 * image)[int(row.modality)]
+            w = v * precision / (1 + v * precision)
+            mean, x, y = m, row.value / unit, row.response / unit
+            if told is not None:
+                middle = (low + told * (high - low)) / unit
+                mean = (1 - p["told_weight"]) * m + p["told_weight"] * middle
+            sd = sqrt((1 - w) ** 2 * v + p["report_noise"] ** 2)
+            off = (y - (1 - w) * x - w * mean) / sd
+            total += -(off**2) / 2 - log(sd * sqrt(2 * pi)) - log(unit)
+            m += p["adaptation"] * (y - m)
+    return total
+
+
+@pytest.mark.parametrize(
+    ("task", "settings", "told"),
+    [
+        ("marker_location", {"modality": "all", "condition": "gradual_noise"}, None),
+        ("maze_distance", {"modality": "text+image", "condition": "numeric_biased"}, 0.25),
+        ("maze_distance", {"modality": "image", "condition": "numeric"}, 0.5),
+        ("marker_location", {"modality": "text", "condition": "verbal"}, None),
+        ("duration", {}, None),
+    ],
+)
+def test_the_likelihood_is_that_of_the_equations(task, settings, told):
+    theta = np.array([list(TRUTH.values())])
+    trials = simulate(MODEL, theta, make(task, **settings), 3)
+    ceiling = trials.frame["ceiling"].iloc[0]
+    assert trials.frame["response"].between(0, ceiling, inclusive="neither").all()
+    found = ModelData.read(MODEL, trials).log_likelihood(theta)[0]
+    assert found[0] == pytest.approx(by_hand(trials.frame, told, **TRUTH), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "held"),
+    [
+        ("bayesian_observer_static", {"adaptation": 0.0}),
+        ("bayesian_observer_equal", {"cue_optimality": 0.0}),
+        ("bayesian_observer_unsteered", {"steering_gain": 1.0, "told_weight": 0.0}),
+        ("bayesian_observer_flat", {"prior_precision": 0.0, "adaptation": 0.0,
+                                    "steering_gain": 1.0, "told_weight": 0.0}),
+    ],
+)  # fmt: skip
+def test_a_nested_observer_is_the_whole_one_with_parameters_held(name, held):
+    inner = AGENTS[name]
+    theta = np.array([[TRUTH[n] for n in inner.parameters.names]])
+    assert {*TRUTH} - {*inner.parameters.names} == {*held}
+    place = make("marker_location", modality="all", condition="numeric_biased")
+    trials = simulate(inner, theta, place, 5)
+    expected = by_hand(trials.frame, 0.25, **{**TRUTH, **held})
+    found = ModelData.read(inner, trials).log_likelihood(theta)[0]
+    assert found[0] == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_power_law_bends_stimuli_alone():
+    outer = AGENTS["bayesian_observer_power"]
+    trials = simulate(MODEL, [list(TRUTH.values())], make("marker_location"), 5)
+    bent = trials.frame.assign(value=trials.frame["value"] ** 1.4)
+    theta = np.array([[*TRUTH.values(), 1.4]])
+    found = ModelData.read(outer, trials).log_likelihood(theta)[0]
+    assert found[0] == pytest.approx(by_hand(bent, None, **TRUTH), rel=1e-9)
+
+
+def test_one_cell_shows_neither_noise_nor_prior_apart():
+    """With twice the noise's variance and half the precision, less report noise gives the same."""
+    other = dict(TRUTH)
+    v, p = TRUTH["noise_text"] ** 2, TRUTH["prior_precision"]
+    other["noise_text"], other["prior_precision"] = sqrt(1.2 * v), p / 1.2
+    kept = 1 / (1 + v * p)
+    other["report_noise"] = sqrt(TRUTH["report_noise"] ** 2 - kept**2 * 0.2 * v)
+    theta = np.array([list(TRUTH.values()), list(other.values())])
+    for settings, same in (
+        ({"modality": "text"}, True),
+        ({"modality": "all", "condition": "constant_noise"}, False),
+    ):
+        trials = simulate(MODEL, theta[:1], make("marker_location", **settings), 7)
+        one, two = (ModelData.read(MODEL, trials).log_likelihood(t[None])[0][0] for t in theta)
+        assert (abs(one - two) < 1e-9 * abs(one)) == same
+
+
+def test_it_knows_the_shipped_ranges_alone_and_says_so():
+    narrow = {"short": (0.1, 0.3), "medium": (0.2, 0.4), "long": (0.3, 0.5)}
+    place = make("marker_location", ranges=narrow)
+    with pytest.raises(ValueError, match=r"shipped ranges of marker_location; got .*Leave"):
+        MODEL.check_plays(place)
+    with pytest.raises(ValueError, match="shipped biased_range"):
+        MODEL.check_plays(make("line_ratio", biased_range=(0.5, 1.0)))
+    # Trials of such ranges that are fitted all the same have no likelihood: the fit says failed.
+    trials = simulate(AGENTS["static_bayes_observer"], [[0.3, 0.2, 0.3, 0.4, 0.05]], place, 1)
+    fit = maximum_a_posteriori(MODEL, Trials.from_frame(trials.frame))
+    assert fit.status == ("failed",)
+
+
+def test_lapses_are_uniform_up_to_the_ceiling():
+    theta = np.array([list(TRUTH.values())])
+    trials = simulate(MODEL, theta, make("duration"), 3)
+    data = ModelData.read(MODEL, trials)
+    whole = data.log_likelihood(theta, np.array([0.999999]))[0][0]
+    assert whole == pytest.approx(-99 * log(600.0) + 99 * log1p(-1e-6), abs=0.02)
