@@ -11,7 +11,7 @@ from knownminds.agents.model import Model
 from knownminds.agents.variants import holding
 from knownminds.environments import CONDITIONS, Environment
 
-from .observers import REVIEW, Estimate
+from .observers import REVIEW, CensoredEstimate
 
 __all__ = [
     "BayesianObserver",
@@ -134,7 +134,7 @@ class BayesianObserver(Model):
         x = (trial.value / trial.unit) ** self.exponent
         prior = self.mean + self.told_share * (self.told - self.mean)
         sd = np.sqrt(kept**2 * variance + self.report_noise**2)
-        return Estimate(prior + kept * (x - prior), sd, trial.unit, trial.ceiling)
+        return CensoredEstimate(prior + kept * (x - prior), sd, trial.unit, trial.ceiling)
 
     def update(self, trial: Any) -> None:
         self.mean = self.mean + self.adaptation * (trial.response / trial.unit - self.mean)
