@@ -103,9 +103,9 @@ class ConsistencyScore(TabledResult):
     ----------
     comparisons : One row per comparison, in the order of `COMPARISONS`: task, ablation, modality,
         base and weight (1 - slope in the base condition and in the ablation, also beyond 0 and 1),
-        shift (their difference), score (-1, 0 or 1, of weights held in [0, 1]), reason (why there
-        is none; "" if there is) and saturated (both weights are held at the same end: the score
-        says nothing).
+        shift (their difference), score (-1, 0 or 1, of weights held in [0, 1]), mean_score (over
+        the bootstraps; NaN without), reason (why there is none; "" if there is) and saturated (both
+        weights are held at the same end: the score says nothing).
     total : Sum of the scores, from -15 to 15, of the data and each bootstrap, [B]; NaN if one is
         missing.
     low, high : Ends of the bootstrap percentile interval of the total; NaN without bootstraps.
@@ -190,7 +190,8 @@ def consistency_score(
     saturated = ((base <= 0) & (weight <= 0)) | ((base >= 1) & (weight >= 1))
     table = pd.DataFrame(COMPARISONS).assign(
         modality=[c.modality for c in COMPARISONS], base=base, weight=weight, shift=weight - base,
-        score=scores[:, 0], reason=reasons, saturated=saturated,
+        score=scores[:, 0], mean_score=scores[:, 1:].mean(axis=1) if rounds > 1 else np.nan,
+        reason=reasons, saturated=saturated,
     )  # fmt: skip
     total = scores.sum(axis=0)
     ends = percentile_interval(total, mass)

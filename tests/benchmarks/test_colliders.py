@@ -61,7 +61,7 @@ def page(trials, people, tmp_path_factory):
     dates = {"participant": ["sharp"], "release_date": ["2024-05-13"]}
     pd.DataFrame(dates).to_csv(folder / "features.csv", index=False)
     files = {name: folder / f"{name}.csv" for name in ("people", "features")}
-    parts, _ = PAPER.parts(trials, About(PLACES, tuple(MINDS), seed=1, **files))
+    parts, *_ = PAPER.parts(trials, About(PLACES, tuple(MINDS), seed=1, **files))
     for part in parts:
         for drawing in part.figures.values():
             drawing.figure()

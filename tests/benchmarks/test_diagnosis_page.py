@@ -38,7 +38,7 @@ def trials():
 @pytest.fixture(scope="module")
 def page(trials):
     options = {"learner": "tree", "permutations": 40, "bootstraps": 40}
-    parts, _ = PAPER.parts(trials, About(PLACES, tuple(MINDS), options=options))
+    parts, *_ = PAPER.parts(trials, About(PLACES, tuple(MINDS), options=options))
     for part in parts:
         for drawing in part.figures.values():
             drawing.figure()

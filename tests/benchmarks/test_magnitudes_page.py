@@ -26,7 +26,7 @@ def trials():
 @pytest.fixture(scope="module")
 def page(trials):
     about = About({}, ("sharp", "blind"), options={"replicates": 10})
-    parts, _ = PAPER.parts(trials, about)
+    parts, *_ = PAPER.parts(trials, about)
     for part in parts:
         for drawing in part.figures.values():
             drawing.figure()

@@ -62,7 +62,7 @@ def trials():
 
 @pytest.fixture(scope="module")
 def page(trials):
-    parts, _ = PAPER.parts(trials, About(PLACES, tuple(MINDS)))
+    parts, *_ = PAPER.parts(trials, About(PLACES, tuple(MINDS)))
     for part in parts:
         for drawing in part.figures.values():
             drawing.figure()

@@ -17,7 +17,7 @@ from pyarrow import ArrowException
 from pyarrow.parquet import ParquetFile
 
 from knownminds.environments import ANSWERED, Outcome, Trials
-from knownminds.environments.conditions import AS_SET, SHARED_DESIGN
+from knownminds.environments.conditions import AS_SET, SHARED_DESIGN, conditions_of
 from knownminds.environments.record.folders import writable, write_text
 from knownminds.environments.record.tabled_result import plain
 from knownminds.llm_adapters.configuration import Participant
@@ -413,14 +413,16 @@ def _take_public(
             cell_warm = {c.sampling.temperature for c in plan.cells} - {None}
             if _version(part) < last[_asked(model, part)]:
                 passed.setdefault("an earlier version of the prompts", []).append(name)
+            elif not _asked_for(part, plan):
+                passed.setdefault("asked in a way that no cell has", []).append(name)
             elif warm is not None and cell_warm and warm not in cell_warm:
                 passed.setdefault("a temperature that is not the plan's", []).append(name)
             else:
                 try:
                     _take(taken, folder, plan, name, model, part, single=False)
                 except ValueError as error:
-                    reason = str(error).partition(";")[2].partition(".")[0]
-                    reason = reason.replace(name, "a file").strip() or str(error)
+                    reason = str(error).replace(name, "a file")
+                    reason = reason.partition(";")[2].partition(".")[0].strip() or reason
                     passed.setdefault(reason, []).append(name)
                     continue
                 theirs.add(model)
@@ -435,6 +437,14 @@ def _asked(model: str, part: pd.DataFrame) -> tuple[Any, ...]:
     """Return by what the answers of two versions of prompts are the same questions."""
     names = [name for name in ("environment", *AS_SET, "temperature") if name in part]
     return (model, *(str(part[name].iloc[0]) for name in names))
+
+
+def _asked_for(part: pd.DataFrame, plan: Plan) -> bool:
+    """Say whether some cell asks for the same kind of answer."""
+    if "reasoning" not in part:
+        return True
+    kinds = {str(conditions_of(cell.environment).get("reasoning", "none")) for cell in plan.cells}
+    return str(part["reasoning"].iloc[0]) in kinds
 
 
 def _version(part: pd.DataFrame) -> float:

@@ -457,9 +457,10 @@ def claims_part(rows: pd.DataFrame) -> Part:
 def read_numbers(plan: Path, name: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the numbers of a paper that have a line, and how many each of its places prints.
 
-    The first table has the columns place, row, participant, of, minus, along, on, alone, than,
-    scale and printed (as text, with its digits), the second place and numbers. Both are empty where
-    a paper has no file.
+    The first table has the columns place, row, participant, of, printed (as text, with its digits)
+    and, where they are needed, minus, along, on, alone, than, scale, offered (why it is not
+    computed) and why (why ours is known to differ); the second has place and numbers. Both are
+    empty where a paper has no file.
     """
     lines = plan.with_name(f"{name}_values.csv")
     places = plan.with_name(f"{name}_places.csv")
@@ -496,14 +497,20 @@ def beside_printed(
                 effect = Effect(reason=f"no answers of {line['participant']} in the folder")
             else:
                 effect = effect_of(claim, group.scores, who, group.people, features)
+        if line.get("offered"):
+            row |= {"ours": nan, "low": nan, "high": nan, "difference": nan, "end": NOT_OFFERED,
+                    "reason": line["offered"]}  # fmt: skip
+            rows.append(row)
+            continue
         scale, printed = float(line.get("scale") or 1.0), float(line["printed"])
         value = effect.value * scale
         if isfinite(value):
             digits = len(line["printed"].partition(".")[2])
             same = abs(value - printed) <= 0.5 * 10.0**-digits + 1e-9
+            why = "" if same else line.get("why") or "ours does not round to it"
             row |= {"ours": value, "low": effect.low * scale, "high": effect.high * scale,
                     "difference": value - printed, "end": VERIFIED if same else DIFFERS,
-                    "reason": "" if same else "ours does not round to it"}  # fmt: skip
+                    "reason": why}  # fmt: skip
         else:
             row |= {"ours": nan, "low": nan, "high": nan, "difference": nan, "end": NOT_CHECKED,
                     "reason": effect.reason}  # fmt: skip

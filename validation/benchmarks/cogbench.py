@@ -180,7 +180,8 @@ def distances(base: pd.DataFrame, seed: int) -> pd.DataFrame:
 def distance(data: Answers) -> Shown:
     """The distance is the root of the mean squared difference from the reference over the metrics
     that everybody has who has any. Errors of scores make it larger, never smaller, so few sessions
-    look less alike.
+    look less alike. The paper also draws a map by UMAP. It is left out, since a map draws these
+    distances anew, by chance and by its settings.
     """
     base = base_of(data)
     if data.about.people is None:  # the reference is as far as that from itself

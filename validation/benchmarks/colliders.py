@@ -219,6 +219,37 @@ def quantities(data: Answers, *names: str) -> pd.DataFrame:
     return rows[rows["quantity"].isin(names)].reset_index(drop=True)
 
 
+@PAPER.also
+def claimed(data: Answers) -> pd.DataFrame:
+    """Return what claims and printed numbers need besides the scores by which models are compared.
+
+    Errors of the fits, the alignment with people, and how far domains differ: the epsilon squared
+    of Kruskal and Wallis' test, (H - k + 1) / (n - k), which is 0 on average where they do not.
+    """
+    every: Profiles = data.once(profiles)
+    rows = every.quantities[every.quantities["quantity"].isin(UNCOMPARED)]
+    parts = [_scored(rows, "value", rows["label"])]
+    units = every.profile.units
+    parts.append(_scored(units, "consistency_rmse", "LOOCV RMSE"))
+    if len(aligned := every.profile.alignment):
+        rho = units[[UNIT, *WHOSE]].merge(aligned.rename(columns={"agent": UNIT}), on=UNIT)
+        pooled = rho[(rho["domain"] == POOLED) & (rho["items"] > 0)]
+        parts.append(_scored(pooled, "rho", "alignment"))
+    if len(tests := every.profile.omnibus):
+        tests = tests[tests["family"] == DOMAINS].assign(**{WHO: tests["of"]})
+        spread = (tests["statistic"] - tests["freedom"]) / (tests["n"] - tests["freedom"] - 1)
+        for name, values in (("domains, H", tests["statistic"]), ("domains, epsilon^2", spread)):
+            scored = tests.assign(value=values, score=f"{name}: " + tests["condition"])
+            parts.append(scored[[WHO, "score", "value"]])
+    return joined(parts).dropna(subset="value")
+
+
+def _scored(rows: pd.DataFrame, value: str, label: Any) -> pd.DataFrame:
+    """Return rows as scores: the label with the setting and the prompt."""
+    score = label + ": " + rows[SETTING] + ", " + rows[PROMPT]
+    return pd.DataFrame({WHO: rows[WHO], "score": score, "value": rows[value].astype(float)})
+
+
 def of_models(data: Answers, rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of models: over people and known agents no statistic of models is made."""
     return rows[~rows[WHO].isin([PEOPLE, *data.about.known])]
@@ -354,7 +385,8 @@ def _in_groups(rows: pd.DataFrame) -> pd.DataFrame:
 @PAPER.part("Are answers normative? Errors of the fitted noisy-OR")
 def errors(data: Answers) -> Shown:
     """How far the answers are from the leaky noisy-OR that is nearest to them, on a scale from 0 to
-    1 (loss: half the squared error). Intervals are of 95%, by leaving out each story (domain and
+    1 (loss: half the squared error; the published column of losses is another quantity, which its
+    own squared errors exclude). Intervals are of 95%, by leaving out each story (domain and
     sense) in turn.
     """
     rows = quantities(data, "loss", "rmse", "mae", "r2")

@@ -17,6 +17,7 @@ from knownminds.agents import (
     RandomUtility,
 )
 from knownminds.environments import Diagnosis, Trials
+from knownminds.environments.diagnosis.diagnosis import ELICITATIONS
 from knownminds.environments.record.csv_cells import csv_text
 from knownminds.environments.record.folders import write_text
 from knownminds.inference import maximum_a_posteriori
@@ -145,6 +146,20 @@ def tests(data: Answers, *names: str) -> pd.DataFrame:
     """Return the rows of some tests."""
     rows: pd.DataFrame = data.once(every_test)
     return rows[rows["test"].isin(names)].reset_index(drop=True)
+
+
+@PAPER.also
+def claimed(data: Answers) -> pd.DataFrame:
+    """Return by how much information and distances exceed what they are without a violation.
+
+    Both are above 0 where there is none: information of nearest neighbours by its bias, distances
+    by the spread of answers. The null of each test is subtracted, whose own error is left out.
+    """
+    rows = tests(data, INDEPENDENCE, ELICITATION)
+    rows = rows[(rows["status"] == "ok") & rows["of"].isin(["", *ELICITATIONS[1:]])]
+    excess = rows["value"] - rows["null"]
+    of = rows["of"].where(rows["of"] == "", ", " + rows["of"])
+    return rows.assign(value=excess, score=rows["test"] + of + ", above its null: " + rows[SET])
 
 
 PUBLISHED = ends("published", "published_low", "published_high")

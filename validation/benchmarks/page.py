@@ -30,7 +30,7 @@ from .claims import (
 )
 from .comparison import comparison, first_which_differ
 from .known import recovery
-from .paper import SCORES, About, Paper, part_of
+from .paper import SCORES, About, Paper, joined, part_of
 from .plan import Plan
 from .public_files import with_summaries
 from .registry import paper_of, plan_of
@@ -62,10 +62,10 @@ def benchmark_result(
     """
     about, paper = played.about, paper or paper_of(played.plan.benchmark)
     parts: list[Part] = []
-    scores = pd.DataFrame(columns=SCORES)
+    scores = further = pd.DataFrame(columns=SCORES)
     compared = Part("", "")
     if len(played.trials):
-        parts, scores = paper.parts(played.trials, about)
+        parts, scores, further = paper.parts(played.trials, about)
         if about.known:
             parts.append(recovery(played.trials, about))
         if len(scores):
@@ -73,7 +73,7 @@ def benchmark_result(
             parts.append(compared)
         if about.paraphrases > 1:
             parts += stability(played.trials, about, paper)
-    parts += claimed(played, scores)
+    parts += claimed(played, joined([scores, further]))
     parts.append(_cells(played.cells))
     options = {name: played.options.get(name) for name in OPTIONS}
     over = played.cells["status"].isin((FINISHED, UNREAD))
@@ -159,7 +159,7 @@ def only_claims(folder: Path, plan: Plan, name: str) -> Text:
         played = read_benchmark(folder)
         paper, about = paper_of(played.plan.benchmark), played.about
         scores = (
-            paper.scores(played.trials, about) if len(played.trials)
+            paper.claimed(played.trials, about) if len(played.trials)
             else pd.DataFrame(columns=SCORES)
         )  # fmt: skip
         parts, title = claimed(played, scores), paper.title

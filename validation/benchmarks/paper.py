@@ -182,6 +182,7 @@ class Paper:
         """Begin without parts."""
         self.name, self.title, self.source, self.people = name, title, source, people
         self.chapters: list[Chapter] = []
+        self.further: list[Callable[[Answers], pd.DataFrame]] = []
         self._ready: Callable[[pd.DataFrame, About], pd.DataFrame] = lambda trials, about: trials
 
     def prepare(
@@ -202,17 +203,26 @@ class Paper:
 
         return take
 
-    def parts(self, trials: pd.DataFrame, about: About) -> tuple[list[Part], pd.DataFrame]:
-        """Return all parts, and the scores by which participants are compared.
+    def also(self, compute: Callable[[Answers], pd.DataFrame]) -> Callable[..., pd.DataFrame]:
+        """Take a function that returns scores for claims; participants are not compared by them."""
+        self.further.append(compute)
+        return compute
+
+    def parts(
+        self, trials: pd.DataFrame, about: About
+    ) -> tuple[list[Part], pd.DataFrame, pd.DataFrame]:
+        """Return all parts, the scores by which participants are compared, and further scores.
 
         Raises
         ------
         ValueError
             If the trials are of other experiments, or lack a column.
         """
-        every = self._shown(Answers(self._ready(trials, about), about))
+        answers = Answers(self._ready(trials, about), about)
+        every = self._shown(answers)
         scores = scores_in(shown[0] for chapter, shown in every if chapter.compared)
-        return [chapter.part(shown) for chapter, shown in every], scores
+        further = scores_in(compute(answers) for compute in self.further)
+        return [chapter.part(shown) for chapter, shown in every], scores, further
 
     def parts_of(self, answers: Answers) -> list[Part]:
         """Return all parts of answers that are prepared."""
@@ -228,6 +238,12 @@ class Paper:
         answers = Answers(self._ready(trials, about), about)
         compared = (chapter for chapter in self.chapters if chapter.compared)
         return scores_in(chapter.show(answers)[0] for chapter in compared)
+
+    def claimed(self, trials: pd.DataFrame, about: About) -> pd.DataFrame:
+        """Return the scores that claims are judged by, see `scores_in`."""
+        answers = Answers(self._ready(trials, about), about)
+        compared = [chapter.show(answers)[0] for chapter in self.chapters if chapter.compared]
+        return scores_in([*compared, *(compute(answers) for compute in self.further)])
 
 
 def scores_in(frames: Iterable[Any]) -> pd.DataFrame:

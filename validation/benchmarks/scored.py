@@ -200,7 +200,7 @@ def _result(
         options={**USUAL.get(paper, {}), **options},
     )
     the_paper = paper_of(paper)
-    parts, scores = the_paper.parts(trials, about)
+    parts, scores, _ = the_paper.parts(trials, about)
     compared = Part("", "")
     if len(scores) and len(about.participants) > 1:
         compared = comparison(scores, trials, about)
