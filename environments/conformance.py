@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +25,30 @@ def check_environment(environment: Environment, seed: int = 0) -> None:
     """Raise AssertionError with the broken rule unless the environment keeps the whole contract.
 
     A session must be drawn up front and depend on nothing but its design and the actions. If the
-    experiment has words, rendering and parsing must invert each other.
+    experiment has words, rendering and parsing must invert each other. A method that fails breaks
+    it too; the error names the line.
     """
+    try:
+        _check(environment, seed)
+    except (AssertionError, RecursionError, MemoryError):
+        raise
+    except Exception as error:  # an author's code may raise anything
+        raise AssertionError(_where(error, environment)) from error
+
+
+def _where(error: Exception, environment: Environment) -> str:
+    """Say which method of the experiment has failed, in which line."""
+    kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+    said = f"{kind}{str(error).rstrip('.')}."
+    file = inspect.getfile(type(environment))
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
+    if not frames:
+        return said
+    last = frames[-1]
+    return f"`{last.name}` fails ({Path(file).name}, line {last.lineno}: `{last.line}`): {said}"
+
+
+def _check(environment: Environment, seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = environment.n_trials
     ones, others = ([_any_choice(environment, rng) for _ in range(n)] for _ in range(2))
@@ -176,6 +201,11 @@ def _check_words(
             prompt.hash == environment.render(labels, observation, with_gap[:t]).hash,
             "Rendering depends on nothing but its arguments.",
         )
+        past, seen = _read(environment, design, prompt)
+        _rule(
+            seen == observation,
+            f"`read` inverts `render`; {_differing(observation, seen)}.",
+        )
         choices: list[Choice] = list(range(environment.n_actions))
         given = environment.asks(observation)
         if given != "action":
@@ -194,8 +224,6 @@ def _check_words(
             prompt.hash == environment.render(labels, observation, before).hash,
             "A prompt that tells nothing of earlier trials does not depend on them.",
         )
-        past, seen = environment.read(design, prompt.messages)
-        _rule(seen == observation, f"`read` inverts `render`; {observation} came back as {seen}.")
         _rule(
             [(turn.action, turn.response, turn.reward, turn.brought) for turn in past]
             == [(turn.action, turn.response, turn.reward, turn.brought) for turn in before],
@@ -213,6 +241,30 @@ def _check_words(
     _rule(
         cut.outcome is Outcome.TRUNCATED and cut.choice is None,
         "An answer cut off before its first word has the outcome truncated and no action.",
+    )
+
+
+def _read(
+    environment: Environment, design: Design, prompt: Prompt
+) -> tuple[Sequence[Turn], Observation]:
+    """Return what `read` makes of a prompt."""
+    found = environment.read(design, prompt.messages)
+    both = isinstance(found, tuple) and len(found) == 2
+    _rule(
+        both and isinstance(found[0], Sequence) and isinstance(found[1], Mapping),
+        "`read` returns two things: a list of the earlier turns that the prompt tells, and what it "
+        f"shows, by name of the field; got {found!r}.",
+    )
+    return found
+
+
+def _differing(shown: Observation, seen: Observation) -> str:
+    """Say what of a trial came back as something else."""
+    names = [n for n in {**shown, **seen} if n not in shown or shown.get(n) != seen.get(n)]
+    names += [n for n in shown if n not in seen and n not in names]
+    return ", ".join(
+        f"{n} was {shown.get(n, 'not there')} and came back as {seen.get(n, 'nothing')}"
+        for n in names
     )
 
 
@@ -244,7 +296,7 @@ def _check_shared(
                 answer.outcome is Outcome.OK and answer.choice == number,
                 f"Of a shared reply each trial reads its number; {number} came back as {answer}.",
             )
-        _, seen = environment.read(design, prompt.messages)
+        _, seen = _read(environment, design, prompt)
         _rule(seen == turn.observation, "`read` takes a shared prompt back to its first trial.")
     _rule(alone <= environment.replies.n_prompts, "A session asks no more than `n_prompts`.")
 
@@ -258,7 +310,7 @@ def _check_replies(
     for k, reply in enumerate(replies):
         _rule(
             environment.replies.n_given(question.messages) == k
-            and environment.read(design, question.messages)[1] == observation,
+            and _read(environment, design, question)[1] == observation,
             "A question that follows a reply in the same trial tells of it, and is read.",
         )
         text = environment.replies.joined(text, reply) if k else reply

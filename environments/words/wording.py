@@ -107,6 +107,13 @@ class Wording(Configured):
         return any(getattr(cls, name) is not getattr(Wording, name) for name in _WORDS)
 
     def _without_words(self) -> ValueError:
+        missing = [name for name in _WORDS if getattr(type(self), name) is getattr(Wording, name)]
+        if missing != [*_WORDS]:
+            there = [name for name in _WORDS if name not in missing]
+            return ValueError(
+                f"The words of {self.name} are {', '.join(_WORDS)}; it has {', '.join(there)}, and "
+                f"no {' and no '.join(missing)}. Write what is missing."
+            )
         return ValueError(
             f"{self.name} has no words, so language models cannot take part in it, and no text "
             f"can be made of it. Write its {', '.join(_WORDS)}."

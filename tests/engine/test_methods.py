@@ -2,8 +2,11 @@
 
 from string import Formatter
 
+import numpy as np
 import pytest
 
+from knownminds import fit, simulate
+from knownminds.environments import ANSWERED
 from knownminds.validation.cli import command
 from knownminds.validation.cli.run_file import name_of
 from knownminds.validation.engine.methods import _sentences, methods_text
@@ -15,7 +18,8 @@ ASKED = {"experiment": "two_step", "model": "two_step_hybrid", "subjects": [20, 
 # What results say beside the options of their verb.
 SAID_BESIDES = {"experiment", "model", "version", "measure", "benchmark", "models", "known",
                 "cells", "language_model", "trials_of_a_session", "sampling", "analysis",
-                "stopping_rule"}  # fmt: skip
+                "stopping_rule", "fitted_subjects", "fitted_trials", "priors", "group_priors",
+                "chains", "draws"}  # fmt: skip
 
 
 def test_values_stand_in_sentences_with_their_nouns_counted():
@@ -44,3 +48,23 @@ def test_the_values_in_its_sentences_are_options_of_the_verb(verb):
     for sentence in [*_sentences()[verb], *_sentences()["always"]]:
         fields = {name for _, name, _, _ in Formatter().parse(sentence) if name}
         assert fields - {"set"} <= options, sentence
+
+
+def test_a_fit_says_how_many_answered_and_what_was_assumed():
+    trials = simulate("two_step", subjects=5, seed=2)
+    told = fit(trials, "two_step_reduced").methods
+    left = trials.frame["outcome"].isin(ANSWERED).sum()
+    assert f"5 subjects with {left} answered trials in all" in told
+    assert "logit(w) normal(0, 1)" in told
+    assert "normal" not in fit(trials, "two_step_reduced", method="mle").methods
+
+
+def test_a_group_says_its_formula_chains_and_priors():
+    trials = simulate("two_step", subjects=6, seed=2).frame
+    trials["drug"] = np.where(trials["subject"].astype(str) < "3", "a", "b")
+    fixed = {"alpha": 0.5, "beta": 4.0, "pi": 0.0}
+    told = fit(trials, "two_step_reduced", method="hierarchical", formula=["w ~ drug"],
+               fixed=fixed, sampling={"minutes": 0.2}).methods  # fmt: skip
+    assert "followed the formula w ~ drug" in told
+    assert "mean of logit(w) normal(0, 1), its spread half-normal(0.5)" in told
+    assert "4 chains of 1,000 draws each" in told

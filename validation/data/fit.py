@@ -301,11 +301,36 @@ def compute(question: AskFit) -> Fit:
         attempted=len(frame),
         failed=int((frame["status"] == "failed").sum()),
         options={**task.option_values(), **controls.options},
+        facts=_facts(task, estimates),
         command=task.command(),
         versions=versions(),
         posterior=estimates.fit if hierarchical else None,  # type: ignore[arg-type]
         predicted=predicted,
     )
+
+
+def _facts(task: FitTask, estimates: Estimates) -> dict[str, Any]:
+    """Return what a methods section says of the data, the priors and the chains."""
+    subjects = estimates.subjects
+    facts: dict[str, Any] = {
+        "fitted_subjects": int((subjects["n_trials"] > 0).sum()),
+        "fitted_trials": int(subjects["n_trials"].sum()),
+    }
+    laws = []
+    for p in task.unknowns.parameters:
+        name = p.name if p.support.kind == "identity" else f"{p.support.kind}({p.name})"
+        laws.append(f"{name} normal({p.mean:g}, {p.sd:g})")
+    if task.question.method == "map":
+        facts["priors"] = laws
+    if task.question.method == "hierarchical":
+        fitted: Any = estimates.fit
+        there = fitted.posterior.sizes
+        spreads = [f"its spread half-normal({p.group_sd:g})" for p in task.unknowns.parameters]
+        facts["group_priors"] = [
+            f"mean of {law}, {spread}" for law, spread in zip(laws, spreads, strict=True)
+        ]
+        facts |= {"chains": int(there["chain"]), "draws": int(there["draw"])}
+    return facts
 
 
 def _merged(parts: Sequence[Result], name: str) -> dict[str, Any]:

@@ -113,6 +113,8 @@ def load_file(file: str | Path) -> ModuleType:
     module = sys.modules.get(path.stem)
     if module is None or Path(getattr(module, "__file__", None) or "").resolve() != path:
         module = _imported(path)
+    for value in vars(module).values():
+        _check_whole(value, module.__name__)
     for member in members_of(module):
         register(member, module.__name__)
         _OF_FILES.append(member)
@@ -120,6 +122,21 @@ def load_file(file: str | Path) -> ModuleType:
         _files.append(path)
     _digests_from(module.__name__)
     return module
+
+
+def _check_whole(value: Any, module: str) -> None:
+    """Raise ValueError at a named experiment or model of the file that lacks a method."""
+    if (
+        isinstance(value, type)
+        and issubclass(value, Model | Environment)
+        and value.__module__ == module
+        and isinstance(vars(value).get("name"), str)
+        and inspect.isabstract(value)
+    ):
+        missing = ", ".join(sorted(value.__abstractmethods__))
+        raise ValueError(
+            f"{value.__name__} is not whole: it has no {missing}. Write what is missing."
+        )
 
 
 def _imported(path: Path) -> ModuleType:

@@ -57,6 +57,8 @@ class Result:
         The units, one each, from which tables and figures are made.
     options
         The values of the command's options.
+    facts
+        What the methods paragraph says besides the options.
     command
         The command line that asks it again; "" if there is none.
     seconds
@@ -81,6 +83,7 @@ class Result:
     missing: int = 0
     rows: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False)
     options: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict, repr=False)
     command: str = ""
     seconds: float = 0.0
     versions: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -126,7 +129,7 @@ class Result:
         """What was done, as a methods section says it; "" without a command."""
         _, _, words = self.command.partition("knownminds ")
         version = self.versions.get("knownminds", "")
-        return methods_text(words.partition(" ")[0], self.options, version)
+        return methods_text(words.partition(" ")[0], {**self.options, **self.facts}, version)
 
     def about(self, **more: Any) -> Result:
         """Return the same with more said about where it comes from."""

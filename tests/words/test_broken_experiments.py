@@ -1,0 +1,30 @@
+"""An experiment of the user's own that breaks its contract: `show --check` says what and where."""
+
+import re
+
+import pytest
+from walked import ROOT
+
+PAGE = ROOT / "docs" / "how-to" / "add-an-environment.md"
+FAULTS = {
+    "    def read(": ("    def reed(", "it has render, parse, say, and no read"),
+    "    def say(": ("    def sai(", "and no say"),
+    "    def tables(": ("    def tabels(", "SureOrGamble is not whole: it has no tables"),
+    'int(found["prize"])': ('int(found["percent"])', "`read` inverts `render`; prize was"),
+    "return [], seen |": ("return seen |", "`read` returns two things: a list"),
+    "messages[0].content)": ("messages[0].text)", "`read` fails (broken.py, line 80: `found ="),
+    'return "KM"[choice]': ('return "MK"[choice]', "What `say` says, `parse` reads"),
+}
+
+
+@pytest.mark.parametrize("right", FAULTS, ids=str.strip)
+def test_what_is_broken_is_one_sentence(right, tmp_path, knownminds):
+    wrong, sentence = FAULTS[right]
+    page = PAGE.read_text(encoding="utf-8")
+    whole = re.search(r'```python title="sure_or_gamble.py"\n(.*?)```', page, re.S)[1]
+    file = tmp_path / "broken.py"
+    file.write_text(whole.replace(right, wrong), encoding="utf-8")
+    code, out, err = knownminds("show", "sure_or_gamble", "--check", "--plugin", file)
+    assert code == 2
+    assert sentence in out + err
+    assert len((out + err).splitlines()) == 1
