@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,7 @@ from .priced_designs import designs_of, priced_designs
 from .questions import AskBudget
 
 MOST_SESSIONS = 1_000_000_000
+SPLIT = ("--from", "--effect", "--dollars")
 NOTES = (
     "Ranges hold what is not known beforehand: how many tokens the bytes make, and how long the "
     "reasoning is. Those of more than one dry run also hold how sessions differ (95% prediction "
@@ -76,6 +79,7 @@ def compute(question: AskBudget) -> Result:
     for size in sorted(set(designs.get("trials", ())) - set(runs)):
         runs[size] = dry(resolve_environment(experiment, size, listed=False))
     priced = priced_designs(charged, designs, runs) if len(designs) else designs
+    splits, about = _splits(question, experiment, charged, whole)
     costs = pd.DataFrame([_cost_row(price, whole, n) for price in charged]).set_index("llm")
     figures = {
         "Dollars, from the lowest to the highest; below, at best from the cache.": Drawing(
@@ -89,12 +93,13 @@ def compute(question: AskBudget) -> Result:
     return Result(
         f"What does {experiment.name} cost with language models?",
         tables={
+            **({"Wordings and sessions": splits} if len(splits) else {}),
             "Cost": costs,
             "Usage": _usage_table(whole.usage(n)),
             "Designs and their power": priced.set_index("llm") if len(priced) else priced,
         },
         figures=figures,
-        notes=[*NOTES, *whole.notes()],
+        notes=[*about, *NOTES, *whole.notes()],
         options={
             "experiment": experiment.name,
             "model": agent.name,
@@ -105,6 +110,36 @@ def compute(question: AskBudget) -> Result:
         },
         command=question.command_line(),
     )
+
+
+def _splits(
+    question: AskBudget, experiment: Environment, charged: Sequence[Price], runs: DryRuns
+) -> tuple[pd.DataFrame, Sequence[str]]:
+    """Split what may be paid into wordings and sessions, for each language model; say what it is.
+
+    Raises
+    ------
+    ValueError
+        If an option is lacking, or the run is no pilot of wordings.
+    """
+    given = (question.pilot, question.effect, question.dollars)
+    if not any(given):
+        return pd.DataFrame(), ()
+    if not all(given) or len(question.effect or ()) != 1:
+        raise ValueError(
+            "Dollars are split by a pilot and an effect: --from RUN, one --effect NAME=SIZE and "
+            "--dollars D together; got "
+            f"{', '.join(name for name, one in zip(SPLIT, given, strict=True) if one)}."
+        )
+    from knownminds.validation.power import wordings
+
+    dollars = Decimal(str(question.dollars))
+    ((name, size),) = dict(question.effect or {}).items()
+    bought = {price.llm: runs.affordable(price, dollars) for price in charged}
+    table = wordings.split(
+        str(question.pilot), name, size, experiment, question.agent, bought, question.seed
+    )
+    return table, wordings.NOTES
 
 
 def _charged(question: AskBudget) -> list[Price]:

@@ -69,6 +69,12 @@ class AskBudget(Question["Result"]):
         Trials per session. Each session begins with an empty history.
     power
         Folder of a power study: price its designs.
+    pilot
+        A run in several wordings: split `dollars` into wordings and sessions, see `power --from`.
+    effect
+        NAME=SIZE, with --from: the measure, on the natural scale.
+    dollars
+        With --from: what all sessions may cost, at the upper end.
     reasoning
         LOW-HIGH: tokens of thought before each answer. They are charged as output. Where the
         answer may hold thoughts, the upper end takes them as part of it, so that later prompts
@@ -106,6 +112,9 @@ class AskBudget(Question["Result"]):
     sessions: int | None = None
     trials: int | None = None
     power: Path | None = None
+    pilot: str | Path | None = option("--from", default=None)
+    effect: Mapping[str, float] | None = None
+    dollars: float | None = None
     reasoning: tuple[int, int] = option(read=read_range("--reasoning"), default=(0, 0))
     image_tokens: tuple[int, int] = option(read=read_range("--image-tokens"), default=IMAGE_TOKENS)
     price: Sequence[str] = ()

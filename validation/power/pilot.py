@@ -17,6 +17,7 @@ from knownminds.agents import AGENTS, Model
 from knownminds.agents.parameters import Array
 from knownminds.environments import ANSWERED
 from knownminds.inference import Measure
+from knownminds.llm_adapters.runs.runner import TRIALS
 from knownminds.validation.engine.parts import identifier
 from knownminds.validation.engine.study import Cell
 from knownminds.validation.studies import POSTERIOR, RESULT
@@ -191,6 +192,16 @@ def played_in(fit: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
     """Return the model of a pilot, and the settings of its experiment that are not the shipped."""
     options = _read(fit)[1]["options"]
     return str(options["model"]), dict(options.get("played", {}))
+
+
+def is_of_wordings(pilot: Any) -> bool:
+    """Whether a pilot is a run or its trials, and not the folder of a fit."""
+    if not isinstance(pilot, str | os.PathLike):
+        return False
+    path = Path(pilot)
+    if path.is_file():
+        return path.name not in (RESULT, POSTERIOR)
+    return not (path / POSTERIOR).is_file() and any(path.rglob(TRIALS))
 
 
 def pilot_of(

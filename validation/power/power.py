@@ -13,15 +13,18 @@ from knownminds.validation.engine.study import Rows, read_study
 from knownminds.validation.recovery.questions import Confuse
 
 from . import sequential, smallest_design
-from .pilot import played_in
+from .pilot import is_of_wordings, played_in
 from .power_study import REPLICATES, designs, say
 from .questions import Power
+from .wordings import planned
 
 power = verb(Power, __name__)
 
 
 def compute(question: Power) -> Result:
-    """Answer `power`: designs, a search, a stopping rule, or rival models."""
+    """Answer `power`: designs, a search, a stopping rule, rival models, or wordings."""
+    if is_of_wordings(question.pilot):
+        return planned(question)
     question = as_played(question)
     if question.against:
         result: Result = confusion_of(question).answer()

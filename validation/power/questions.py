@@ -38,6 +38,13 @@ def _read_effect(text: str) -> dict[str, Any]:
     return effect if list(effect.values()) == [PILOT] else read_numbers("--effect", [text])
 
 
+def _is_run(pilot: Any) -> bool:
+    """Whether a pilot is a run in several wordings, and no fit."""
+    from .pilot import is_of_wordings
+
+    return is_of_wordings(pilot)
+
+
 @frozen_question
 class Power(ExperimentQuestion["Result"]):
     """Ask how often a design detects an effect, or which is the smallest that does.
@@ -95,7 +102,14 @@ class Power(ExperimentQuestion["Result"]):
         the pilot's, unless others are named. An effect {"optimism_bias": "pilot"} is that of the
         drawn group, and power its assurance. A fit whose formula tells two groups apart (alpha ~
         group) is a pilot of a comparison between them, and the effect its difference. As many
-        answers are lost, at random, as the pilot lacks.
+        answers are lost, at random, as the pilot lacks. Or a run of one language model in several
+        wordings: designs of so many `wordings` and `sessions` of each are projected from it.
+    wordings
+        With a run in several wordings as the pilot: how many wordings. Several numbers give a grid
+        with those of sessions; all from 1 to those that ship if none.
+    dollars
+        With such a pilot: what the sessions of all wordings may cost, at the price of the run.
+        `sessions` are then as many as that buys.
     run
         A run's folder: what its sessions took prices those of the designs.
     width
@@ -128,7 +142,8 @@ class Power(ExperimentQuestion["Result"]):
 
     command: ClassVar[str] = "power"
     rare: ClassVar[tuple[str, ...]] = (
-        "effect_sd", "spread", "correlation", "pilot", "run", "width", "rope", "unit", "criterion",
+        "effect_sd", "spread", "correlation", "pilot", "wordings", "dollars", "run", "width",
+        "rope", "unit", "criterion",
     )  # fmt: skip
     verb: ClassVar[str] = "power"
     computed_in: ClassVar[str] = "power.power"
@@ -150,6 +165,8 @@ class Power(ExperimentQuestion["Result"]):
     correlation: Mapping[str, float] | None = None
     pilot: str | Path | Pilot | None = option("--from", default=None)
     unconverged: bool = False
+    wordings: Sequence[int] = ()
+    dollars: float | None = None
     run: str | Path | None = None
     width: float | None = None
     rope: float | None = None
@@ -165,7 +182,7 @@ class Power(ExperimentQuestion["Result"]):
 
     def __post_init__(self) -> None:
         """Check that the options go together; the model is that of the pilot, or the usual one."""
-        if self.model is None and isinstance(self.pilot, str | Path):
+        if self.model is None and isinstance(self.pilot, str | Path) and not _is_run(self.pilot):
             from .pilot import played_in
 
             object.__setattr__(self, "model", played_in(self.pilot)[0])
@@ -199,7 +216,7 @@ class Power(ExperimentQuestion["Result"]):
     @classmethod
     def read(cls, typed: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments; of a pilot, its model and its settings where none are typed."""
-        if typed["pilot"]:
+        if typed["pilot"] and not _is_run(typed["pilot"]):
             from .pilot import played_in
 
             model, played = played_in(typed["pilot"])
