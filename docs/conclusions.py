@@ -40,6 +40,7 @@ from knownminds.validation.benchmarks.claims import (
     effect_of,
     verdict_of,
 )
+from knownminds.validation.benchmarks.comparison import ALIKE, WHICH
 from knownminds.validation.benchmarks.measures import measures
 from knownminds.validation.benchmarks.paper import About, Answers
 from knownminds.validation.benchmarks.registry import plan_of
@@ -52,10 +53,18 @@ from knownminds.validation.diagnosis.coherence_tests import (
     findings,
 )
 from knownminds.validation.engine.arguments import set_to
+from knownminds.validation.engine.engine import run
+from knownminds.validation.engine.members import register
 from knownminds.validation.engine.parts import flat
+from knownminds.validation.engine.question import Running
 from knownminds.validation.engine.scores import mean, share
 from knownminds.validation.power.audit import usual_effects
 from knownminds.validation.power.sequential import stopped
+from knownminds.validation.referee.predictions import (
+    predict_batch,
+    predicted,
+    prediction_study,
+)
 
 SESSIONS = (5, 10, 20, 40)  # of one agent
 PARTICIPANTS = (10, 30, 100)  # with a session each
@@ -92,6 +101,10 @@ def tasks(names: Sequence[str]) -> Iterator[Task]:
         *(("calibrate", "replicate", n) for n in (100, 200)),
         (GROWING, "replicate", 50),
         *(("diagnosis", "context", n) for n in CONTEXTS),
+        *(("verdict of referee: predictions", "subject", n) for n in (20, 100)),
+        *(("verdict of score: which differs", "session", n) for n in (5, 20)),
+        ("verdict of fit: rivals", "subject", 10),
+        ("verdict of confuse: recovery", "replicate", 200),
         *(("claims", "participant", n) for n in OBSERVERS),
         ("claims", "model", 35),
     ]  # fmt: skip
@@ -104,7 +117,9 @@ def computed(task: Task, replicates: int, seed: int) -> pd.DataFrame:
     conclusion, unit, units = task
     of_unit = {"replicate": _of_ranks, "context": _of_coherence, "participant": _of_claims,
                "model": _of_claims}  # fmt: skip
-    work = of_unit.get(unit, _of_rule if ":" in conclusion else _of_measure)
+    work = VERDICTS.get(conclusion) or of_unit.get(
+        unit, _of_rule if ":" in conclusion else _of_measure
+    )
     try:
         rows = work(conclusion, unit, units, replicates, seed)
     except FAILURES as error:
@@ -245,6 +260,114 @@ def _of_coherence(_: str, unit: str, units: int, replicates: int, seed: int) -> 
                 }
             )  # fmt: skip
     return pd.DataFrame(rows)
+
+
+def _share_of(players: str, effect: float, found: Sequence[bool | None]) -> dict[str, Any]:
+    """Return a row: how often a verdict was given, where there was one."""
+    told = [one for one in found if one is not None]
+    return {"players": players, "effect": effect, "failed": len(found) - len(told),
+            "rejected": share(sum(told), len(told))}  # fmt: skip
+
+
+def _of_predictions(_: str, unit: str, units: int, replicates: int, seed: int) -> pd.DataFrame:
+    """Ask the referee what a model predicts that a copy of it does not, and that no learner does.
+
+    The effect is 0 for the copy, and 1 for the responder.
+    """
+    place, rows = make("instrumental_learning"), []
+    for effect, rival in ((0.0, _copy("rescorla_wagner")), (1.0, "random_responder")):
+        words = []
+        for k in range(replicates):
+            study = prediction_study(place, "rescorla_wagner", [rival], units, 1000 * seed + k)
+            result = run(study, predict_batch, predicted, Running(workers=1))
+            word = result.verdicts[rival].word
+            words.append(None if word == "not judged" else word == "differs")
+        rows.append(_share_of("with" if effect else "without", effect, words))
+    return pd.DataFrame(rows)
+
+
+def _copy(name: str) -> str:
+    """Register a model anew, under the name "copy_of_..."; return that."""
+    other = f"copy_of_{name}"
+    if other not in AGENTS:
+        register(type(other.title().replace("_", ""), (AGENTS[name],), {"name": other}))
+    return other
+
+
+def _of_differences(_: str, unit: str, units: int, replicates: int, seed: int) -> pd.DataFrame:
+    """Ask `score` which of two observers is above the other on any of its scores.
+
+    The second one weighs likelihoods more by the effect. Holm's correction is over all scores.
+    """
+    place, model, rows = (
+        make("probabilistic_reasoning", n_problems=20),
+        AGENTS["weighted_bayes"],
+        [],
+    )
+    names = list(model.parameters.names)
+    for effect in (0.0, 0.1, 0.3):
+        found = []
+        for k in range(replicates):
+            frames = []
+            for j, more in enumerate((0.0, effect)):
+                values = {"b_prior": 0.8, "b_likelihood": 0.8 + more, "sigma": 0.3}
+                theta = [[values.get(name, 0.0) for name in names]] * units
+                frame = simulate(model, theta, place, seed=seed + 2 * k, address=(j,)).frame
+                frames.append(frame.assign(session=frame["subject"], subject=f"observer {j}"))
+            table = _which(knownminds.score(pd.concat(frames, ignore_index=True), by="subject"))
+            found.append(None if table is None else table["who is above"].ne(ALIKE).any())
+        rows.append(_share_of("with" if effect else "without", effect, found))
+    return pd.DataFrame(rows)
+
+
+def _which(result: Any) -> pd.DataFrame | None:
+    """Return the table of a score that says who is above whom."""
+    return next((one for name, one in result.tables.items() if name.startswith(WHICH)), None)
+
+
+def _of_rivals(_: str, unit: str, units: int, replicates: int, seed: int) -> pd.DataFrame:
+    """Ask `fit --against` which of two models is clearly ahead, of subjects of the simpler one.
+
+    Without an effect: how often the richer, wrong one is. Twenty data sets, since each takes long.
+    """
+    true, rich = "rescorla_wagner", "rescorla_wagner_dual"
+    model, words = AGENTS[true], []
+    for k in range(min(replicates, 20)):
+        rng = np.random.default_rng((seed, k))
+        z = model.parameters.mean + model.parameters.sd * rng.standard_normal(
+            (units, len(model.parameters))
+        )
+        trials = simulate(model, model.parameters.constrain(z), make("instrumental_learning"),
+                          seed=seed + k)  # fmt: skip
+        fitted = knownminds.fit(trials, model=true, against=[rich], seed=seed, workers=1)
+        word, why = fitted.verdicts["models"].word, " ".join(fitted.verdicts["models"].reasons)
+        words.append(word if word != "a clear difference" else
+                     rich if f"elpd of {rich} " in why else true)  # fmt: skip
+    return pd.DataFrame([_share_of("without", 0.0, [word == rich for word in words]),
+                         _share_of("with", 1.0, [word == true for word in words])])  # fmt: skip
+
+
+def _of_recovery(_: str, unit: str, units: int, replicates: int, seed: int) -> pd.DataFrame:
+    """Ask `confuse` whether models are told apart: of a copy, and of a responder (effect 1)."""
+    rows, true = [], "rescorla_wagner"
+    for effect, rival in ((0.0, _copy(true)), (1.0, "random_responder")):
+        found = []
+        for k in range(min(replicates, 50)):
+            study = knownminds.confuse(
+                "instrumental_learning", [true, rival], replicates=units, criteria=["bic"],
+                seed=1000 * seed + k, workers=1,
+            )  # fmt: skip
+            found.append(all(verdict.tone == "good" for verdict in study.verdicts.values()))
+        rows.append(_share_of("with" if effect else "without", effect, found))
+    return pd.DataFrame(rows)
+
+
+VERDICTS = {
+    "verdict of referee: predictions": _of_predictions,
+    "verdict of score: which differs": _of_differences,
+    "verdict of fit: rivals": _of_rivals,
+    "verdict of confuse: recovery": _of_recovery,
+}
 
 
 def _of_claims(_: str, unit: str, units: int, replicates: int, seed: int) -> pd.DataFrame:

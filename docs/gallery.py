@@ -22,6 +22,7 @@ from gates import STORED, contradictions, environment_of
 from knownminds.agents import AGENTS, Model, Parameter
 from knownminds.environments import ENVIRONMENTS, Environment, Session, make, session_stream
 from knownminds.inference import MEASURES
+from knownminds.validation.data.audited import audits
 
 SEED = 1  # of the session whose first trial is shown
 ANSWERS = {
@@ -147,7 +148,7 @@ def _model(name: str) -> Iterator[str]:
     plays = [other for other in ENVIRONMENTS if model.plays(_shipped(other))]
     yield f"Plays {_links('environment', plays)}.\n"
     design, gates = model.recommended, stored_gates()
-    gates = gates[(gates["name"] == name) & (gates["gate"] != "audit")]
+    gates = gates[gates["name"] == name]
     if design is not None:
         settings = [f"{key} = {json.dumps(value)}" for key, value in design.settings.items()]
         sessions = [f"{design.sessions} sessions"] if design.sessions > 1 else []
@@ -185,7 +186,7 @@ def _runs(gates: pd.DataFrame) -> Iterator[str]:
 
 
 def _measure(name: str) -> Iterator[str]:
-    measure, gates = MEASURES[name], stored_gates()
+    measure, audited = MEASURES[name], audits()
     yield from _head("measure", name, measure, described(type(measure)))
     settings = ", ".join(f"{key} = {json.dumps(value)}" for key, value in measure.settings.items())
     null = "none, it is a score without a test" if np.isnan(measure.null) else f"{measure.null:g}"
@@ -197,12 +198,16 @@ def _measure(name: str) -> Iterator[str]:
     )
     yield f"Experiments: {where}. Null value: {null}; of {models[0]}.\n"
     yield f"Violator: {models[1]}; the measure grows with {turned or 'nothing'}.\n"
-    gates = gates[(gates["name"] == name) & (gates["gate"] == "audit")]
-    if len(gates):
-        scores = ("rejected", "bias", "coverage")
-        rows = [
-            [row["quantity"], *(with_error(row, key) for key in scores), row["verdict"]]
-            for row in gates.to_dict("records")
-        ]
-        yield from table_lines(["true value", "rejected", "bias", "95% coverage", ""], rows)
-    yield from _runs(gates) if len(gates) else [f"`knownminds audit {name}` audits it.\n"]
+    rows = audited[(audited["conclusion"] == name) & (audited["players"] != "none")]
+    if not len(rows):
+        yield f"`knownminds audit {name}` audits it.\n"
+        return
+    head = ["of", "true value", "rejected", "bias", "95% coverage"]
+    shown = [
+        [f"{row['units']} {row['unit']}s", f"{row['effect']:.3g}"]
+        + [with_error(row, key) for key in ("rejected", "bias", "coverage")]
+        for row in rows.to_dict("records")
+    ]
+    yield from table_lines(head, shown)
+    last = rows.iloc[-1]
+    yield f"\n`{last['command']}` (knownminds {last['version']}, {last['date']})\n"

@@ -1,10 +1,11 @@
-"""Gates: recovery, its shuffled control and calibration of every model, and audits of measures.
+"""Gates: recovery, its shuffled control and calibration of every model.
 
     python docs/gates.py                         # all of them, before a release: two CPU hours
     python docs/gates.py rescorla_wagner --small # one, a tenth of the size: to see that it works
 
 A model is put through its gates in its recommended design (`recommended`). The
-table is written as CSV with date and version; `docs/gallery.py` shows it.
+table is written as CSV with date and version; `docs/gallery.py` shows it. Measures have the
+standing audit, `docs/conclusions.py`.
 """
 
 from __future__ import annotations
@@ -26,20 +27,19 @@ import knownminds
 from knownminds.agents import AGENTS, Model
 from knownminds.agents.recommended_design import RecommendedDesign
 from knownminds.environments import Environment, make, unknown
-from knownminds.inference import MEASURES, maximum_a_posteriori
+from knownminds.inference import maximum_a_posteriori
 from knownminds.validation.engine.arguments import resolve_environment
 from knownminds.validation.engine.parts import flat
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.scores import Score
 from knownminds.validation.engine.verdicts import CLEAR, WEAK_R
-from knownminds.validation.power.audit import ALIKE, AROUND
 from knownminds.validation.recovery.parameter_recovery import shuffled
 
 STORED = Path(__file__).resolve().parent / "data" / "gates.csv"
-KINDS = ("recovery", "shuffled", "calibration", "audit")  # the last of measures
+KINDS = ("recovery", "shuffled", "calibration")
 # Units by kind: subjects of a recovery and of its control, replicates of the others.
-LARGE = {"recovery": 300, "shuffled": 100, "calibration": 200, "audit": 400}
-SMALL = {"recovery": 30, "shuffled": 30, "calibration": 20, "audit": 20}
+LARGE = {"recovery": 300, "shuffled": 100, "calibration": 200}
+SMALL = {"recovery": 30, "shuffled": 30, "calibration": 20}
 # A shuffle takes something away where Fisher's z falls by so many of its standard errors, and
 # nothing where it falls by less than so many; what lies between is open.
 CLEAR_FALL, NO_FALL = 3.5, 2.0
@@ -69,31 +69,29 @@ def kinds_of(model: type[Model]) -> tuple[str, ...]:
     """Return which gates a model has: none without parameters."""
     if not len(model.parameters):
         return ()
-    return tuple(k for k in KINDS[:3] if k != "shuffled" or not design_of(model).control)
+    return tuple(k for k in KINDS if k != "shuffled" or not design_of(model).control)
 
 
 def gates(
     names: Sequence[str], *, small: bool = False, seed: int = 1, workers: int | None = None
 ) -> pd.DataFrame:
-    """Put models through their gates and measures through audits; return a row per quantity.
+    """Put models through their gates; return a row per quantity.
 
     Parameters
     ----------
     names
-        Of models and measures; all if none.
+        Of models; all if none.
     small
         A tenth of the size (30 instead of 300 subjects).
     workers
         Processes; as many as there are cores if None.
     """
-    known = [*AGENTS, *MEASURES]
     for name in names:
-        if name not in known:
-            raise ValueError(unknown("model or measure", name, known))
-    models = [AGENTS[name] for name in names or known if name in AGENTS]
+        if name not in AGENTS:
+            raise ValueError(unknown("model", name, AGENTS))
+    models = [AGENTS[name] for name in names or AGENTS]
     models.sort(key=lambda one: environment_of(design_of(one)).n_trials * design_of(one).sessions)
     tasks = [(kind, one.name) for kind in KINDS for one in models if kind in kinds_of(one)]
-    tasks += [("audit", name) for name in names or known if name in MEASURES]
     units = SMALL if small else LARGE
     with parallel_config("loky", n_jobs=workers or os.cpu_count(), inner_max_num_threads=1):
         parallel = Parallel(batch_size=1, verbose=5)
@@ -105,8 +103,9 @@ def _attempt(kind: str, name: str, units: int, seed: int) -> pd.DataFrame | None
     """Return the rows of a gate; None, and a line on stderr, if it has none."""
     began = perf_counter()
     try:
-        table = {"recovery": _recovery, "shuffled": _shuffled, "calibration": _calibration,
-                 "audit": _audit}[kind](name, units, seed)  # fmt: skip
+        table = {"recovery": _recovery, "shuffled": _shuffled, "calibration": _calibration}[kind](
+            name, units, seed
+        )
     except FAILURES as error:
         print(f"{kind} of {name} has no result: {error}", file=sys.stderr)
         return None
@@ -137,18 +136,6 @@ def _calibration(name: str, units: int, seed: int) -> pd.DataFrame:
     )  # fmt: skip
     table = study["Ranks"][["verdict", "mean", "spread", "p"]].rename(columns={"mean": "mean_rank"})
     return table.assign(**_counts(study))
-
-
-def _audit(name: str, units: int, seed: int) -> pd.DataFrame:
-    study = knownminds.audit(name, replicates=units, seed=seed, workers=1)
-    verdicts = [verdict.word for verdict in study.verdicts.values()]  # of agents without an effect
-    table = study["Operating characteristics"].reset_index()
-    effects = [f"effect {effect:.3g}" for effect in table["effect"][len(verdicts) :]]
-    without = table["subjects"].map({ALIKE: "no effect", AROUND: "none on average"})
-    table.index = pd.Index([*without[: len(verdicts)], *effects])
-    table["verdict"] = verdicts + [""] * len(effects)
-    table = table.rename(columns={"95% covers": "coverage"})
-    return table[["verdict", "rejected", "bias", "coverage"]].assign(**_counts(study))
 
 
 def _shuffled(name: str, units: int, seed: int) -> pd.DataFrame:
@@ -225,7 +212,7 @@ def contradictions(table: pd.DataFrame) -> pd.DataFrame:
     rows = [
         {name: row[name] for name in (*ROW, "verdict")} | {"claimed": claimed}
         for row in table.to_dict("records")
-        if row["name"] in AGENTS and row["attempted"] >= LARGE[row["gate"]]
+        if row["attempted"] >= LARGE[row["gate"]]
         if (claimed := _contradicted(row, design_of(AGENTS[row["name"]])))
     ]
     return pd.DataFrame(rows, columns=[*ROW, "verdict", "claimed"])
@@ -256,7 +243,7 @@ def write_gates(table: pd.DataFrame, file: Path) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("names", nargs="*", help="models and measures; all if none")
+    parser.add_argument("names", nargs="*", help="models; all if none")
     parser.add_argument("--small", action="store_true", help="a tenth of the size")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int)
