@@ -27,9 +27,11 @@ class Referee(StudyQuestion["Result"]):
     Parameters
     ----------
     candidate
-        A Python file with one model, or the name of a registered one.
+        A Python file with one model, or the name of a registered one; or a folder of such files,
+        of each of which is said whether it recovers, is a copy and can be told from the rest.
     against
-        A rival; the experiment's usual model if none is named.
+        A rival; if none is named, the experiment's usual model, and beside a folder all models
+        of the experiment.
     subjects
         Subjects whose parameters are recovered, and whose behaviour is predicted.
     replicates

@@ -40,6 +40,7 @@ from knownminds.validation.recovery.model_recovery import check_rivals
 
 from .predictions import predict_batch, predicted, prediction_study
 from .questions import Referee
+from .several import judge_folder
 
 FILE = "referee.json"  # in the folder of a referee: question, contract and null directions
 # The parts, in their order: what each asks, and what its paragraph says.
@@ -63,7 +64,9 @@ referee = verb(Referee, __name__)
 
 
 def compute(question: Referee) -> Result:
-    """Answer the referee."""
+    """Answer the referee: of one model, or of a folder of them."""
+    if isinstance(question.candidate, str) and Path(question.candidate).is_dir():
+        return judge_folder(question)
     model = model_of(question.candidate)
     environment = set_to(resolve_environment(question.environment, question.trials),
                          question.settings)  # fmt: skip
@@ -223,7 +226,7 @@ def _say(about: Mapping[str, Any], parts: Mapping[str, Result]) -> Result:
         null = about["null"]
         verdicts["null directions"] = Verdict("not identified" if null else "none", tuple(null))
     for name, result in parts.items():
-        verdicts[name] = _worst(name, result, about["model"])
+        verdicts[name] = worst_of(name, result, about["model"])
     options = dict(about["options"])
     environment = make(about["experiment"], **about["settings"])
     return Result(
@@ -246,7 +249,7 @@ def _say(about: Mapping[str, Any], parts: Mapping[str, Result]) -> Result:
     )  # fmt: skip
 
 
-def _worst(name: str, result: Result, model: str) -> Verdict:
+def worst_of(name: str, result: Result, model: str) -> Verdict:
     """Return the worst verdict of a part, with what it is about; of rivals, that of the model."""
     about = {key: one for key, one in result.verdicts.items()
              if name != "rivals" or key.startswith(f"{model}, ")}  # fmt: skip
