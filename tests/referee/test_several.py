@@ -77,8 +77,14 @@ def test_each_file_of_a_folder_has_its_verdict(folder, knownminds):
     assert sorted([words["sound"], words["said_again"]]) == ["copy", "stands"]
 
 
-def test_no_two_shipped_models_are_taken_for_copies():
-    place = make("probabilistic_reasoning", n_problems=20)
+@pytest.mark.parametrize(
+    "place",
+    [
+        make("probabilistic_reasoning", n_problems=20),
+        pytest.param(make("instrumental_learning"), marks=pytest.mark.long),
+    ],
+)
+def test_no_two_shipped_models_are_taken_for_copies(place):
     names = [name for name, model in AGENTS.items() if model.plays(place)]
     field = _Field(place, {name: AGENTS[name] for name in names}, 1, 1)
     assert not any(field.copies(name) for name in names)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -25,10 +24,8 @@ from knownminds.validation.engine.arguments import (
 from knownminds.validation.engine.engine import run
 from knownminds.validation.engine.members import (
     code_of,
-    load_file,
     load_listed,
     loaded_files,
-    members_of,
 )
 from knownminds.validation.engine.parts import Part
 from knownminds.validation.engine.question import Running, command_line, verb
@@ -38,6 +35,7 @@ from knownminds.validation.engine.usual_models import usual_model
 from knownminds.validation.engine.verdicts import Verdict
 from knownminds.validation.recovery.model_recovery import check_rivals
 
+from .judged import model_of, worst_of
 from .predictions import predict_batch, predicted, prediction_study
 from .questions import Referee
 from .several import judge_folder
@@ -94,28 +92,6 @@ def compute(question: Referee) -> Result:
             if question.progress is not None:
                 question.progress(len(parts), len(PARTS))
     return _say(about, parts)
-
-
-def model_of(model: type[Model] | str) -> type[Model]:
-    """Return a model by its name, or the one in a Python file.
-
-    Raises
-    ------
-    ValueError
-        If there is no such model, or a file holds none or several.
-    """
-    if not isinstance(model, str) or not model.endswith(".py"):
-        return resolve_model(model)
-    module = load_file(model)
-    models = [one for one in members_of(module)
-              if inspect.isclass(one) and issubclass(one, Model)]  # fmt: skip
-    if len(models) == 1:
-        return models[0]
-    names = ", ".join(one.name for one in models)
-    raise ValueError(
-        f"The referee reads a file with one model, a class derived from Model; {model} has "
-        + (f"{names}. Name one of them, with --plugin {model}." if models else "none.")
-    )
 
 
 def _rivals(question: Referee, model: type[Model], environment: Environment) -> list[str]:
@@ -247,21 +223,3 @@ def _say(about: Mapping[str, Any], parts: Mapping[str, Result]) -> Result:
         seconds=sum(one.seconds for one in parts.values()),
         versions=versions(),
     )  # fmt: skip
-
-
-def worst_of(name: str, result: Result, model: str) -> Verdict:
-    """Return the worst verdict of a part, with what it is about; of rivals, that of the model."""
-    about = {key: one for key, one in result.verdicts.items()
-             if name != "rivals" or key.startswith(f"{model}, ")}  # fmt: skip
-    if not about:
-        return Verdict("not judged", ("there is no result",))
-    order = ["predicts the same", "bad", "fair", "", "good"]  # a rival may predict the same
-
-    def rank(verdict: Verdict) -> int:
-        worst = Verdict(verdict.word.rpartition(" and ")[2])  # of "between weak and not identified"
-        return order.index(worst.word if worst.word in order else worst.tone)
-
-    key, verdict = min(about.items(), key=lambda item: rank(item[1]))
-    others = [f"{one} {v.word}" for one, v in about.items() if one != key]
-    first = verdict.reasons if len(about) == 1 else (f"{key} {'; '.join(verdict.reasons)}",)
-    return Verdict(verdict.word, (*first, *others), verdict.more)

@@ -41,6 +41,7 @@ from knownminds.validation.engine.study import versions
 from knownminds.validation.engine.verdicts import Verdict, reason
 from knownminds.validation.recovery.parameter_recovery import recover
 
+from .judged import model_of, worst_of
 from .questions import Referee
 
 SAME = 0.05  # nats of a data set, up to which greatest likelihoods are the same
@@ -63,7 +64,7 @@ NOTES = (
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class ModelFile:
     """A file of a folder.
 
     Parameters
@@ -142,10 +143,8 @@ def judge_folder(question: Referee) -> Result:
     )
 
 
-def _candidate(file: Path, environment: Environment, seed: int) -> Candidate:
+def _candidate(file: Path, environment: Environment, seed: int) -> ModelFile:
     """Read a file, and hold its model against the contract."""
-    from .referee import model_of
-
     try:
         model = model_of(str(file))
         model.check_plays(environment)
@@ -156,11 +155,11 @@ def _candidate(file: Path, environment: Environment, seed: int) -> Candidate:
             null = tuple(identified.sentences) if identified.null.shape[1] else ()
     except FAULTS as error:
         text = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-        return Candidate(file.name, None, " ".join(text.split()))
+        return ModelFile(file.name, None, " ".join(text.split()))
     broken = [rule.broken for rule in checked.rules if rule.broken]
     if broken:
-        return Candidate(file.name, None, f"contract: {broken[0]}")
-    return Candidate(file.name, model, "", null)
+        return ModelFile(file.name, None, f"contract: {broken[0]}")
+    return ModelFile(file.name, model, "", null)
 
 
 class _Field:
@@ -232,7 +231,7 @@ class _Field:
 
 
 def _row(
-    candidate: Candidate, field: _Field, question: Referee, copies: Mapping[str, str]
+    candidate: ModelFile, field: _Field, question: Referee, copies: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return what becomes of a file: model, recovery, copy, told apart, verdict, and why."""
     began = perf_counter()
@@ -282,8 +281,6 @@ def _recovery(environment: Environment, model: type[Model], question: Referee) -
     """Return the worst verdict on a model's parameters."""
     if not len(model.parameters):
         return Verdict("no parameters")
-    from .referee import worst_of
-
     result = recover(
         environment, model, subjects=question.subjects, sessions=question.sessions,
         seed=question.seed, **vars(replace(question.running, out=None, progress=None)),
