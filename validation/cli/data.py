@@ -99,7 +99,7 @@ def _fit(question: AskFit, form: Form) -> None:
         check_own_folder("", Path(question.out))
     result = replace(question, tell=note, out=None).answer()
     for name in ("environment", "model"):
-        if getattr(question, name) is None:
+        if getattr(question, name) is None and question.over is None:
             note(f"{name}: {result.options[name]} (name another with --{name})")
     leave(result, question.out, form)
 

@@ -38,6 +38,7 @@ from knownminds.validation.engine.study import versions
 from knownminds.validation.engine.usual_models import usual_model
 from knownminds.validation.engine.verdicts import Verdict, reason
 
+from .cells import check_over, told_over_cells, trials_over_cells
 from .controls import controls_of_data
 from .fit_answer import Fit
 from .fit_figures import draw_panels, draw_subjects
@@ -134,7 +135,7 @@ class FitTask:
     source
         What the data are called.
     agent, environment
-        Model and experiment.
+        Model and experiment; None over the cells of several.
     trials
         Those that are fitted, with the subjects of the data.
     rows
@@ -154,7 +155,7 @@ class FitTask:
     question: AskFit
     source: str
     agent: type[Model]
-    environment: Environment
+    environment: Environment | None
     trials: Trials
     rows: pd.Series[Any]
     within: tuple[str, ...]
@@ -167,6 +168,8 @@ class FitTask:
     def of(cls, question: AskFit) -> FitTask:
         """Read the data; ValueError if these cannot be fitted so."""
         _check(question)
+        if question.over is not None:
+            return cls._over_cells(question)
         source, trials = read_one(question.data, question.columns)
         trials, chosen = rows_where(trials, question.where)
         name = question.environment
@@ -178,6 +181,25 @@ class FitTask:
         known = hidden and set(hidden) <= set(trials.frame)
         assumed = bool(environment.feedback and not known and not told)
         frame, how = _sessions(trials, question.separate)
+        return cls._chosen(question, source, agent, environment, frame, assumed, (*chosen, *how))
+
+    @classmethod
+    def _over_cells(cls, question: AskFit) -> FitTask:
+        """Read trials of several experiments and conditions, see `trials_over_cells`."""
+        check_over(question)
+        agent = resolve_model(question.model or "")
+        source, trials = trials_over_cells(question, agent)
+        trials, chosen = rows_where(trials, question.where)
+        how = (*chosen, told_over_cells(trials))
+        return cls._chosen(question, source, agent, None, trials.frame, False, how)
+
+    @classmethod
+    def _chosen(
+        cls, question: AskFit, source: str, agent: type[Model], environment: Environment | None,
+        frame: pd.DataFrame, assumed: bool, notes: tuple[str, ...],
+    ) -> FitTask:  # fmt: skip
+        """Take the trials that the model is fitted to, as it reads them."""
+        n_actions = None if environment is None else environment.n_actions
         counts, frame = _selected(frame, agent, question.all_trials)
         trials_of = Trials.from_frame(frame, environment=environment)
         unknowns = Unknowns.of(agent, question.fixed, question.fit_lapse)
@@ -187,7 +209,7 @@ class FitTask:
         by_rows = trials_of
         if question.unit or within:
             by_rows = Trials.from_frame(frame.assign(subject=rows), environment=environment)
-        data = ModelData.read(agent, by_rows, environment.n_actions, all_trials=question.all_trials)
+        data = ModelData.read(agent, by_rows, n_actions, all_trials=question.all_trials)
         if not data.n_trials.any():
             each = frame["outcome"].value_counts().items()
             raise ValueError(
@@ -195,7 +217,8 @@ class FitTask:
                 f"({', '.join(f'{n} {outcome}' for outcome, n in each)}). Check how it was "
                 "imported."
             )
-        notes = (*chosen, *how, *copied_sessions(environment, trials_of))
+        if environment is not None:
+            notes = (*notes, *copied_sessions(environment, trials_of))
         return cls(question, source, agent, environment, trials_of, rows, within, data, counts,
                    notes, assumed)  # fmt: skip
 
@@ -212,16 +235,18 @@ class FitTask:
 
     def option_values(self) -> dict[str, Any]:
         """The options, with the names of what was chosen by default."""
-        question = replace(self.question, data=(), model=self.agent.name,
-                        environment=self.environment.name).option_values()  # fmt: skip
+        place = self.environment
+        name = None if place is None else place.name
+        named = replace(self.question, data=(), model=self.agent.name, environment=name)
+        question = named.option_values()
         question.pop("subject_matter")
         data = self.question.data
         if isinstance(data, Trials | str | Path):
             paths = [self.source]
         else:
             paths = [str(path) for path in data]
-        shipped = make(self.environment.name).settings
-        played = {k: v for k, v in self.environment.settings.items() if v != shipped[k]}
+        shipped = {} if place is None else make(place.name).settings
+        played = {k: v for k, v in place.settings.items() if v != shipped[k]} if place else {}
         return {"data": paths, **question, "played": played}
 
     def command(self) -> str:
@@ -269,17 +294,9 @@ def compute(question: AskFit) -> Fit:
         estimates = Estimates(*group_fit(task.agent, task.trials, question, SAMPLING))
     else:
         estimates = _point_fit(task)
-    relived = Relived.of(task.trials.frame, task.environment, task.rows)
-    checks, predicted = _checks(task, relived, estimates)
+    within_one, predicted = _of_one_experiment(task, estimates)
     controls = controls_of_data(question.data)
-    parts = [
-        replace(controls, options={}),
-        estimates.more,
-        _support(task, relived, estimates),
-        _rivals(task, relived, estimates),
-        checks,
-        _missing(task),
-    ]
+    parts = [replace(controls, options={}), estimates.more, *within_one, _missing(task)]
     frame = estimates.subjects
     statuses = frame["status"].value_counts().rename_axis("status").reset_index(name="number")
     parts.append(Result("", tables={STATUSES: statuses, SUBJECTS: frame}))
@@ -331,6 +348,19 @@ def _facts(task: FitTask, estimates: Estimates) -> dict[str, Any]:
         ]
         facts |= {"chains": int(there["chain"]), "draws": int(there["draw"])}
     return facts
+
+
+def _of_one_experiment(
+    task: FitTask, estimates: Estimates
+) -> tuple[list[Result], Mapping[str, Any] | None]:
+    """Return what these rows support, rivals and checks; nothing over the cells of several."""
+    environment = task.environment
+    if environment is None:
+        return [], None
+    relived = Relived.of(task.trials.frame, environment, task.rows)
+    checks, predicted = _checks(task, environment, relived, estimates)
+    support = _support(task, environment, relived, estimates)
+    return [support, _rivals(task, environment, relived, estimates), checks], predicted
 
 
 def _merged(parts: Sequence[Result], name: str) -> dict[str, Any]:
@@ -528,14 +558,16 @@ def _counts(subjects: pd.DataFrame, trials: pd.DataFrame) -> dict[str, dict[str,
     }
 
 
-def _support(task: FitTask, relived: Relived, fitted: Estimates) -> Result:
+def _support(
+    task: FitTask, environment: Environment, relived: Relived, fitted: Estimates
+) -> Result:
     """Return what the rows support, see `support_of`."""
     question = task.question
     if not fitted.names or not (fitted.subjects["status"] != "failed").any():
         return Result("")
     scores, group, law = support_of(
         relived,
-        task.environment,
+        environment,
         task.data,
         question.method,
         fitted.fit,
@@ -569,7 +601,7 @@ def _support(task: FitTask, relived: Relived, fitted: Estimates) -> Result:
 
 
 def _checks(
-    task: FitTask, relived: Relived, estimates: Estimates
+    task: FitTask, environment: Environment, relived: Relived, estimates: Estimates
 ) -> tuple[Result, Mapping[str, Any] | None]:
     """Return whether sessions simulated from the fit look like the data, and their answers."""
     hierarchical = task.question.method == "hierarchical"
@@ -581,7 +613,7 @@ def _checks(
     if not hierarchical:
         usable &= (estimates.subjects["status"] != "failed").to_numpy()
     made = replicated_from(
-        relived, task.environment, task.unknowns, task.agent, draws, usable, task.question.seed
+        relived, environment, task.unknowns, task.agent, draws, usable, task.question.seed
     )
     frame = task.trials.frame
     gathered = None
@@ -615,7 +647,9 @@ def _checks(
     ), predicted
 
 
-def _rivals(task: FitTask, relived: Relived, estimates: Estimates) -> Result:
+def _rivals(
+    task: FitTask, environment: Environment, relived: Relived, estimates: Estimates
+) -> Result:
     """Return how rivals predict subjects that are left out, if rivals are named."""
     question = task.question
     if not (question.against or question.rivals) or not (estimates.subjects["n_trials"] > 0).any():
@@ -623,10 +657,10 @@ def _rivals(task: FitTask, relived: Relived, estimates: Estimates) -> Result:
     trials = task.trials
     if question.unit or task.within:
         names = units_of(trials, question.unit or ("subject",))
-        relived = Relived.of(trials.frame, task.environment, names)
+        relived = Relived.of(trials.frame, environment, names)
         named = trials.frame.assign(subject=names)
-        trials = Trials.from_frame(named, environment=task.environment)
-    return compare_rivals(task.agent, trials, relived, task.environment, question)
+        trials = Trials.from_frame(named, environment=environment)
+    return compare_rivals(task.agent, trials, relived, environment, question)
 
 
 def _missing(task: FitTask) -> Result:
@@ -643,7 +677,7 @@ def _missing(task: FitTask) -> Result:
             method="mle" if question.method == "mle" else "map",
             fixed=question.fixed,
             lapse=question.fit_lapse,
-            n_actions=task.environment.n_actions,
+            n_actions=task.data.n_actions,
             workers=question.workers,
         ).to_frame(MASS)
         ends = [str(c) for c in bounds if str(c).endswith(("_lowest", "_highest"))]

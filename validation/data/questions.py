@@ -68,6 +68,10 @@ class AskFit(Question["Fit"]):
         Columns whose levels deviate as well (hierarchical).
     correlated
         Parameters may go together over subjects (hierarchical).
+    over
+        cells: one set of parameters of a participant in several experiments and conditions. The
+        data may hold those of a whole benchmark; --unit names participants, if no column
+        participant or model does.
     fixed
         NAME=VALUE: held in the fit, not estimated.
     sampling
@@ -101,6 +105,7 @@ class AskFit(Question["Fit"]):
     formula: Sequence[str] | None = None
     rope: Mapping[str, float] | None = None
     unit: Sequence[str] | None = option(read=_names, default=None)
+    over: Literal["cells"] | None = None
     crossed: Sequence[str] | None = option(read=_names, default=None)
     correlated: bool = False
     fixed: Mapping[str, float] | None = option("--fix", default=None)

@@ -1,0 +1,100 @@
+"""A fit over cells: one participant in several experiments and conditions, through files."""
+
+import numpy as np
+import pytest
+
+import knownminds
+from knownminds.agents import AGENTS, simulate
+from knownminds.environments import Trials, make
+from knownminds.inference import ModelData, maximum_likelihood
+
+MODEL = AGENTS["bayesian_observer"]
+CELLS = {
+    "words": ("marker_location", {"modality": "text"}),
+    "blurred": ("marker_location", {"modality": "image", "condition": "gradual_noise"}),
+    "told": ("maze_distance", {"modality": "text+image", "condition": "numeric_biased"}),
+    "talk": ("duration", {}),
+}
+N = 8
+
+
+@pytest.fixture(scope="module")
+def theta():
+    return MODEL.parameters.draw(np.random.default_rng(4), N)
+
+
+@pytest.fixture(scope="module")
+def files(theta, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cells")
+    made = []
+    for k, (name, (task, settings)) in enumerate(CELLS.items()):
+        trials = simulate(MODEL, theta, make(task, **settings), 2, address=(k,))
+        made.append(folder / f"{name}.csv")
+        trials.save(made[-1])
+    return made
+
+
+def test_the_estimates_are_where_the_sum_of_all_cells_is_highest(files, theta):
+    fit = knownminds.fit(files, MODEL, over="cells", method="mle", workers=1)
+    subjects = fit["Subjects"]
+    assert list(subjects["subject"]) == [str(i) for i in range(N)]
+    assert (subjects["n_trials"] == 4 * 99).all()
+    parts = [ModelData.read(MODEL, Trials.load(file)) for file in files]
+    best = subjects[list(MODEL.parameters.names)].to_numpy(dtype=float)
+    at_best, at_truth = (sum(p.log_likelihood(t)[0] for p in parts) for t in (best, theta))
+    assert at_best == pytest.approx(subjects["log_likelihood"].to_numpy(dtype=float), rel=1e-9)
+    assert (at_best > at_truth).all()
+    # One cell alone says less: its own maximum is above that of all cells.
+    alone = maximum_likelihood(MODEL, parts[1], workers=1).log_likelihood
+    assert (alone >= parts[1].log_likelihood(best)[0] - 1e-6).all()
+
+
+def test_participants_are_named_by_a_column_and_sessions_stay_apart(files):
+    """Two halves of the subjects as two participants: each has all sessions of its half."""
+    frames = [Trials.load(file).frame for file in files]
+    halves = [
+        f.assign(model=np.where(f["subject"].astype(int) < 4, "a", "b"), session=str(k))
+        for k, f in enumerate(frames)
+    ]
+    trials = Trials.concatenate([Trials.from_frame(one) for one in halves])
+    fit = knownminds.fit(trials, MODEL, over="cells", method="mle", workers=1)
+    assert list(fit["Subjects"]["subject"]) == ["a", "b"]
+    assert (fit["Subjects"]["n_trials"] == 4 * 4 * 99).all()
+    best = fit["Subjects"][list(MODEL.parameters.names)].to_numpy(dtype=float)
+    expected = [
+        sum(
+            ModelData.read(MODEL, Trials.from_frame(f[f["model"] == who])).log_likelihood(
+                np.tile(best[k], (4, 1))
+            )[0].sum()
+            for f in halves
+        )
+        for k, who in enumerate("ab")
+    ]  # fmt: skip
+    assert expected == pytest.approx(fit["Subjects"]["log_likelihood"].tolist(), rel=1e-9)
+    by_unit = knownminds.fit(trials, MODEL, over="cells", unit=["subject"], workers=1)
+    assert len(by_unit["Subjects"]) == N
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"separate": True}, "--separate belongs to the fit of one experiment"),
+        ({"settings": {"repeats": 2}}, "--set belongs to the fit of one experiment"),
+        ({"unit": ["who"]}, "no 'who' among"),
+        ({"model": None}, "needs a model that plays all"),
+        ({"model": "rescorla_wagner"}, "pays none"),
+        ({"over": "subjects"}, "no value of --over named 'subjects'"),
+    ],
+)
+def test_what_does_not_go_together_is_said(files, options, said):
+    with pytest.raises(ValueError, match=said):
+        knownminds.fit(files, **{"model": MODEL, "over": "cells", **options})
+
+
+def test_an_experiment_with_other_ranges_is_refused_by_what_its_file_tells(files, tmp_path):
+    narrow = {"short": (0.2, 0.4), "medium": (0.4, 0.6), "long": (0.6, 0.8)}  # of the same unit
+    place = make("line_ratio", ranges=narrow)
+    observer = AGENTS["static_bayes_observer"]
+    simulate(observer, [[0.3, 0.3, 0.5, 0.7, 0.05]] * N, place, 1).save(tmp_path / "narrow.csv")
+    with pytest.raises(ValueError, match="shipped ranges of line_ratio"):
+        knownminds.fit([*files, tmp_path / "narrow.csv"], MODEL, over="cells")
