@@ -3,6 +3,8 @@
 The full runs are stored with their commands in tests/long/group_calibration.json.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from stored_runs import keep
@@ -13,10 +15,11 @@ from knownminds.inference.fits.model_data import Unknowns
 from knownminds.validation.calibration import calibration
 from knownminds.validation.calibration.calibration import calibrate, compute
 from knownminds.validation.calibration.questions import Calibrate
+from knownminds.validation.engine.cells import Cell
+from knownminds.validation.engine.drawn_groups import design_of_sessions
 from knownminds.validation.engine.group_fits import sample_group
-from knownminds.validation.engine.group_law import design_of_sessions
 from knownminds.validation.engine.population import HYPERPRIOR, design_of, draw_subjects
-from knownminds.validation.engine.study import Batch, Cell, Study
+from knownminds.validation.engine.study import Batch, Study
 
 NAME, SEED = "group_calibration", 1
 FORMULA = "alpha ~ session + (session | subject)"
@@ -84,16 +87,16 @@ def test_groups_are_calibrated_and_controls_are_not_anew():
         assert verdicts == before, kind
 
 
-def law(**more):
+def drawn_with(**more):
     cell = Cell(
-        "instrumental_learning", {}, "rescorla_wagner", law={**HYPERPRIOR, **more}, sessions=2,
-        subjects=400,
+        "instrumental_learning", {}, "rescorla_wagner", population=replace(HYPERPRIOR, **more),
+        sessions=2, subjects=400,
     )  # fmt: skip
     return cell, Study("calibrate", (cell,), 1, SEED, "replicate")
 
 
-def test_a_group_within_subjects_is_drawn_by_its_law():
-    cell, study = law(formula=[FORMULA])
+def test_a_group_within_subjects_is_drawn_by_its_formula():
+    cell, study = drawn_with(formula=[FORMULA])
     found = draw_subjects(study, Batch(0, 0, 1))
     parameters = AGENTS["rescorla_wagner"].parameters
     z = parameters.unconstrain(found.of_session)

@@ -14,7 +14,8 @@ from knownminds.inference import MEASURES
 from knownminds.llm_adapters import ADAPTERS
 from knownminds.validation.cli import main
 from knownminds.validation.engine import members
-from knownminds.validation.engine.study import Cell, Study, claim, read_study
+from knownminds.validation.engine.cells import Cell
+from knownminds.validation.engine.study import Study, claim, read_study
 
 # The kernels are those of a shipped model, so that nothing has to be compiled.
 FILE = '''

@@ -2,17 +2,18 @@ import numpy as np
 import pytest
 
 from knownminds.agents import AGENTS, simulate
+from knownminds.validation.engine.cells import Cell, Population
 from knownminds.validation.engine.population import HYPERPRIOR, check_step_loop, draw_subjects, live
-from knownminds.validation.engine.study import Batch, Cell, Study
+from knownminds.validation.engine.study import Batch, Study
 
 PLACE = "instrumental_learning"
 MODEL = "rescorla_wagner_dual"
 PARAMETERS = AGENTS[MODEL].parameters
-NAMED = {
-    "group_mean": {"alpha_positive": -0.5, "alpha_negative": -1.5, "beta": 1.0, "kappa": 0.2},
-    "group_sd": {"alpha_positive": 0.3, "alpha_negative": 0.6, "beta": 0.2, "kappa": 0.1},
-}
-LAWS = [{}, HYPERPRIOR, NAMED]
+NAMED = Population(
+    group_mean={"alpha_positive": -0.5, "alpha_negative": -1.5, "beta": 1.0, "kappa": 0.2},
+    group_sd={"alpha_positive": 0.3, "alpha_negative": 0.6, "beta": 0.2, "kappa": 0.1},
+)
+POPULATIONS = [Population(), HYPERPRIOR, NAMED]
 
 
 def a_study(subjects=4, replicates=3, seed=0, unit="subject", model=MODEL, **fields):
@@ -31,7 +32,7 @@ def moments_agree(z, mean, sd):
     assert (abs(z.std(axis=0, ddof=1) - sd) < 4 * sd / np.sqrt(2 * n)).all()
 
 
-# The law of the subjects
+# Populations
 
 
 def test_subjects_of_no_group_come_from_the_priors():
@@ -47,7 +48,7 @@ def test_subjects_of_no_group_come_from_the_priors():
 
 
 def test_groups_are_drawn_from_the_hyperpriors_and_subjects_from_their_group():
-    drawn = everyone(a_study(4, 2000, law=HYPERPRIOR))
+    drawn = everyone(a_study(4, 2000, population=HYPERPRIOR))
     moments_agree(drawn.group_mean, PARAMETERS.mean, PARAMETERS.sd)
     scale = np.array([p.group_sd for p in PARAMETERS])
     assert (drawn.group_sd > 0).all()
@@ -59,10 +60,10 @@ def test_groups_are_drawn_from_the_hyperpriors_and_subjects_from_their_group():
     moments_agree(standard, np.zeros(4), np.ones(4))
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_a_held_parameter_is_held_and_shifts_no_other(law):
-    free = a_study(law=law)
-    held = a_study(law=law, truth={"beta": 3.5})
+@pytest.mark.parametrize("population", POPULATIONS)
+def test_a_held_parameter_is_held_and_shifts_no_other(population):
+    free = a_study(population=population)
+    held = a_study(population=population, truth={"beta": 3.5})
     k = PARAMETERS.index("beta")
     assert (everyone(held).theta[:, k] == 3.5).all()
     assert len(np.unique(everyone(free).theta[:, k])) == 12
@@ -73,10 +74,10 @@ def test_a_held_parameter_is_held_and_shifts_no_other(law):
 # Addresses
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("population", POPULATIONS)
 @pytest.mark.parametrize("unit", ["subject", "replicate"])
-def test_batches_hold_the_subjects_of_the_whole_study(law, unit):
-    study = a_study(5, 4, unit=unit, law=law)
+def test_batches_hold_the_subjects_of_the_whole_study(population, unit):
+    study = a_study(5, 4, unit=unit, population=population)
     whole = everyone(study)
     assert whole.replicate.tolist() == np.repeat(range(4), 5).tolist()
     assert whole.number.tolist() == list(range(5)) * 4

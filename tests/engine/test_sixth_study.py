@@ -22,7 +22,8 @@ from knownminds.validation.engine.engine import run
 from knownminds.validation.engine.population import check_step_loop, draw_subjects, live
 from knownminds.validation.engine.question import StudyQuestion, frozen_question, option
 from knownminds.validation.engine.scores import mean
-from knownminds.validation.engine.study import Cell, Study
+from knownminds.validation.engine.study import Study
+from knownminds.validation.engine.cells import Cell
 
 
 @frozen_question

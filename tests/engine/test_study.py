@@ -1,6 +1,7 @@
 import pytest
 
-from knownminds.validation.engine.study import Cell, Study, claim, read_study, versions
+from knownminds.validation.engine.cells import Cell, CellAnalysis, Population
+from knownminds.validation.engine.study import Study, claim, read_study, versions
 
 PLACE = "instrumental_learning"
 MODEL = "rescorla_wagner"
@@ -17,7 +18,7 @@ def test_seeds_ignore_the_method_and_heed_the_design():
     key = cell().data_key
     for same in (
         cell(method="hierarchical"),
-        cell(options={"fixed": {"kappa": 0.0}}),
+        cell(analysis=CellAnalysis(fixed={"kappa": 0.0})),
         cell(sessions=3),
         cell(subjects=50),
         cell(batch=7),
@@ -29,7 +30,7 @@ def test_seeds_ignore_the_method_and_heed_the_design():
         cell(truth={"alpha": 0.2}),
         cell(truth={"alpha": 0.3}),
         cell(lapse=0.1),
-        cell(law={"group": "hyperprior"}),
+        cell(population=Population(group="hyperprior")),
     ]
     assert len({key, *(other.data_key for other in others)}) == 1 + len(others)
 
@@ -54,7 +55,10 @@ def test_batches_go_once_through_every_unit(unit, batch):
 
 
 def test_a_study_is_read_back_as_it_was(tmp_path):
-    cells = (cell(subjects=3, truth={"alpha": 1 / 3}, law={"group": "hyperprior"}), cell(batch=9))
+    cells = (
+        cell(subjects=3, truth={"alpha": 1 / 3}, population=Population(group="hyperprior")),
+        cell(batch=9),
+    )
     study = Study("recover", cells, 2, 7, "replicate", {"trials": 8, "set": {"alpha": 1 / 3}})
     assert claim(study, tmp_path) == (versions(),)
     again, used = read_study(tmp_path)

@@ -215,7 +215,7 @@ def test_a_pilot_with_a_formula_is_one_of_two_groups(tmp_path):
     # A difference that is stated is from the first group, not from the pilot's second one.
     stated = sought_in(as_played(replace(question, effect={"alpha": 0.05}, comparison="between")))
     (cell,) = stated.cells([4], [1], [None])
-    both = (cell, replace(cell, law=cell.law | {"condition": "second"}))
+    both = (cell, replace(cell, population=replace(cell.population, condition="second")))
     study = Study("power", both, 60, 3, "replicate", {})
     lived = [draw_subjects(study, Batch(number, 0, 60)) for number in range(2)]
     assert np.array_equal(lived[0].group_mean, lived[1].group_mean)

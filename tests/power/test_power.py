@@ -15,7 +15,7 @@ from knownminds.environments import Trials, make, session_stream
 from knownminds.inference import MEASURES, Estimate, ModelData, Unknowns, maximum_a_posteriori
 from knownminds.inference.groups.formulas import GroupDesign
 from knownminds.inference.groups.marginal import marginal
-from knownminds.validation.engine.group_law import design_of_sessions
+from knownminds.validation.engine.drawn_groups import design_of_sessions
 from knownminds.validation.engine.population import draw_subjects
 from knownminds.validation.engine.study import Batch, Rows
 from knownminds.validation.power import operating_characteristics
@@ -218,13 +218,14 @@ def by_hand(study, replicate, comparison):
     """Return the test of one data set, from addresses, and parts that are tested elsewhere."""
     cell = study.cells[0]
     mean, sd = (
-        np.array([cell.law[key][name] for name in DUAL.parameters.names])
-        for key in ("group_mean", "group_sd")
+        np.array([of[name] for name in DUAL.parameters.names])
+        for of in (cell.population.group_mean, cell.population.group_sd)
     )
     dial = GroupDial(BIAS, DUAL, mean, sd)
     origin = dial.rest if comparison != "one" else 0.0
-    turn = dial.turn_to(np.array([origin + cell.law["effect"]]))[0] * dial.direction
-    second = replace(study, cells=(replace(cell, law={**cell.law, "condition": "second"}),))
+    turn = dial.turn_to(np.array([origin + cell.population.effect]))[0] * dial.direction
+    other = replace(cell.population, condition="second")
+    second = replace(study, cells=(replace(cell, population=other),))
 
     def played(of, turned, first_session=0):
         subjects = draw_subjects(of, Batch(0, replicate, replicate + 1)).theta

@@ -107,7 +107,7 @@ def disappointing(monkeypatch, names, by):
 
     def less(study, batch, subjects, first_session=0):
         known = seen(study, batch, subjects, first_session)
-        if study.cells[batch.cell].law["part_of_search"].startswith(names):
+        if study.cells[batch.cell].step.startswith(names):
             known.value = known.value - by
         return known
 
@@ -144,7 +144,7 @@ def test_a_search_goes_on_from_a_half_deleted_folder(tmp_path, monkeypatch):
     computed = []
 
     def counted(study, batch, *rest):
-        computed.append((study.cells[0].law["part_of_search"], batch.first))
+        computed.append((study.cells[0].step, batch.first))
         return seen(study, batch, *rest)
 
     monkeypatch.setattr(operating_characteristics, "live", counted)

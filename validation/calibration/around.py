@@ -23,8 +23,9 @@ from knownminds.agents import AGENTS, Model
 from knownminds.environments import ENVIRONMENTS, Environment, Trials, session_stream
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.posteriors.posterior import Posterior, posterior
+from knownminds.validation.engine.cells import Cell
 from knownminds.validation.engine.population import Lived, Subjects
-from knownminds.validation.engine.study import Batch, Cell, Study
+from knownminds.validation.engine.study import Batch, Study
 
 TRIALS = "trials.parquet"  # of the folder of a run
 _TRUTHS = 2**31 + 1  # last part of the address of the numbers that choose truths
@@ -59,7 +60,7 @@ def truths_around(study: Study, batch: Batch, subjects: Subjects) -> tuple[Subje
     """
     cell = study.cells[batch.cell]
     posterior_of = _around(study, cell).posterior
-    unknowns = Unknowns.of(AGENTS[cell.model], cell.options["fixed"])
+    unknowns = Unknowns.of(AGENTS[cell.model], cell.analysis.fixed)
     replicates = np.arange(batch.first, batch.last)
     of = replicates % len(posterior_of.subjects)
     # Draws of all subjects rest on one low-discrepancy set; truths need draws of their own.
@@ -108,13 +109,13 @@ def _around(study: Study, cell: Cell) -> _Observed:
 @lru_cache(maxsize=4)  # by the classes, since another one may bear the same name
 def _observed(cell_text: str, seed: int, model: type[Model], kind: type[Environment]) -> _Observed:
     """Read the data of a cell, given as JSON, and sample the posteriors of its subjects."""
-    cell = Cell(**json.loads(cell_text))
-    file, environment = Path(cell.options["around"]["file"]), cell.make()
-    if _hash(file) != cell.options["around"]["hash"]:
+    cell = Cell.of(json.loads(cell_text))
+    file, environment = Path(cell.analysis.around["file"]), cell.make()
+    if _hash(file) != cell.analysis.around["hash"]:
         raise ValueError(f"The study was begun around other trials than {file} holds now.")
     trials = Trials.load(file, environment=environment)
     data = ModelData.read(model, trials, environment.n_actions)
-    sample = posterior(model, data, fixed=cell.options["fixed"], seed=seed + 1)
+    sample = posterior(model, data, fixed=cell.analysis.fixed, seed=seed + 1)
     return _Observed(trials, list(trials.frame["subject"].unique()), sample)
 
 

@@ -24,9 +24,10 @@ from knownminds.validation.engine.arguments import (
     one_of,
     resolve_environment,
 )
+from knownminds.validation.engine.cells import Cell, CellAnalysis, Population
+from knownminds.validation.engine.drawn_groups import COLUMN, design_of_sessions
 from knownminds.validation.engine.engine import Step, computed_steps, run, stored_steps
 from knownminds.validation.engine.group_fits import sample_group
-from knownminds.validation.engine.group_law import COLUMN, design_of_sessions
 from knownminds.validation.engine.population import (
     CHOSEN_PER_BATCH,
     HYPERPRIOR,
@@ -38,7 +39,7 @@ from knownminds.validation.engine.population import (
 )
 from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.result import Result
-from knownminds.validation.engine.study import Batch, Cell, Rows, Study, read_study
+from knownminds.validation.engine.study import Batch, Rows, Study, read_study
 from knownminds.validation.engine.verdicts import HALF_WIDTH, MOST_FAILURES, NOTICED
 from knownminds.validation.pages.views import Curves
 
@@ -155,9 +156,9 @@ def _follow(study: Study, rows_of: Step) -> Result:
     rounds: list[Rows] = []
     for number, (n, share) in enumerate(looks(study.replicates, most), start=1):
         name = f"round {number}"
-        law = {**cell.law, **({"part_of_search": name} if rounds else {})}
+        step = name if rounds else ""
         more = n - sum(one.study.replicates for one in rounds)
-        rows = rows_of(replace(study, cells=(replace(cell, law=law),), replicates=more), name)
+        rows = rows_of(replace(study, cells=(replace(cell, step=step),), replicates=more), name)
         if rows is None:
             break
         rounds.append(rows)
@@ -202,11 +203,11 @@ def calibration_cell(question: Calibrate) -> Cell:
         environment.settings,
         agent.name,
         fixed,
-        law=_group_law(question, fixed, size) if grouped else {},
+        population=_population(question, fixed, size) if grouped else Population(),
         sessions=question.sessions,
         subjects=size,
         method=method,
-        options={"fixed": fixed, **chosen, **around, **further},
+        analysis=CellAnalysis(fixed=fixed, **chosen, **around, **further),
         batch=1 if grouped else CHOSEN_PER_BATCH if chosen else REPLICATES_PER_BATCH,
     )
 
@@ -268,26 +269,23 @@ def quantity(text: str, names: Sequence[str], draws: Array) -> Array:
     return values.reshape(draws.shape[:-1])
 
 
-def _group_law(question: Calibrate, fixed: Mapping[str, float], size: int) -> dict[str, Any]:
-    """Check and return the law that groups are drawn from."""
-    law: dict[str, Any] = dict(HYPERPRIOR)
+def _population(question: Calibrate, fixed: Mapping[str, float], size: int) -> Population:
+    """Check and return the population that groups are drawn from."""
     agent = question.agent
     parameters = Unknowns.of(agent, fixed).parameters
-    if question.correlated:
-        if len(parameters) < 2 and not question.formula:
-            raise ValueError(
-                f"Correlations are between two parameters or more; {parameters.names[0]} alone is "
-                "free. Leave --correlated out."
-            )
-        law["correlated"] = True
+    if question.correlated and len(parameters) < 2 and not question.formula:
+        raise ValueError(
+            f"Correlations are between two parameters or more; {parameters.names[0]} alone is "
+            "free. Leave --correlated out."
+        )
     if question.formula:
         if question.questions is not None:
             raise ValueError("Questions are chosen for parameters that stay; leave --formula out.")
-        law["formula"] = list(question.formula)
         design_of_sessions(
-            law["formula"], agent, parameters, size, question.sessions, question.correlated
+            question.formula, agent, parameters, size, question.sessions, question.correlated
         )
-    return law
+    formula = list(question.formula or ())
+    return replace(HYPERPRIOR, correlated=question.correlated, formula=formula)
 
 
 def rank_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
@@ -302,18 +300,18 @@ def rank_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
 
 def _rank_singles(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
     cell = study.cells[batch.cell]
-    model, fixed = AGENTS[cell.model], cell.options["fixed"]
+    model, fixed = AGENTS[cell.model], cell.analysis.fixed
     unknowns = Unknowns.of(model, fixed)
     subjects = draw_subjects(study, batch)
-    around, observed_status = "around" in cell.options, [""] * len(batch)
+    around, observed_status = bool(cell.analysis.around), [""] * len(batch)
     if around:
         subjects, observed_status = truths_around(study, batch, subjects)
-    playing = live_in_simulator if "simulator" in cell.options else live
+    playing = live_in_simulator if cell.analysis.simulator else live
     sessions = playing(study, batch, subjects)
     data = with_observed(study, batch, sessions) if around else sessions.data(model)
     sample = posterior(model, data, fixed=fixed, seed=study.seed, workers=threads)
     true = subjects.theta[:, unknowns.columns]
-    free, further = unknowns.parameters.names, cell.options.get("quantities", ())
+    free, further = unknowns.parameters.names, cell.analysis.quantities
     names = [*free, LOG_LIKELIHOOD, *further]
     rngs = [_stream(study, cell, j) for j in range(batch.first, batch.last)]
     # All subjects' draws rest on one low-discrepancy set; ranks need draws of their own.
@@ -337,10 +335,10 @@ def _rank_singles(study: Study, batch: Batch, threads: int | None) -> pd.DataFra
 
 def _rank_group(study: Study, batch: Batch, threads: int | None) -> dict[str, Any]:
     cell = study.cells[batch.cell]
-    model, fixed = AGENTS[cell.model], cell.options["fixed"]
+    model, fixed = AGENTS[cell.model], cell.analysis.fixed
     unknowns = Unknowns.of(model, fixed)
     subjects = draw_subjects(study, batch)
-    data = live(study, batch, subjects).data(model, apart=bool(cell.law.get("formula")))
+    data = live(study, batch, subjects).data(model, apart=bool(cell.population.formula))
     fit = sample_group(
         data,
         fixed,
@@ -349,7 +347,7 @@ def _rank_group(study: Study, batch: Batch, threads: int | None) -> dict[str, An
         cell.data_key,
         batch.first,
         threads=threads,
-        correlated=bool(cell.law.get("correlated")),
+        correlated=cell.population.correlated,
         design=design_of(cell, unknowns.parameters, cell.subjects),
     )
     columns = unknowns.columns
@@ -368,7 +366,7 @@ def _rank_group(study: Study, batch: Batch, threads: int | None) -> dict[str, An
         }
     likely = np.array([unknowns.log_likelihood(data, fit.draws[s])[0].sum() for s in thin])
     quantities[LOG_LIKELIHOOD] = float(unknowns.log_likelihood(data, true)[0].sum()), likely
-    for text in cell.options.get("quantities", ()):
+    for text in cell.analysis.quantities:
         first = true[: cell.subjects]
         values = quantity(text, fit.names, fit.draws[thin][:, : cell.subjects])
         quantities[text] = float(quantity(text, fit.names, first).mean()), values.mean(axis=1)
@@ -403,7 +401,7 @@ def _together(
             if np.ptp(true_changes[:, k]) > 0:
                 spread = float(true_changes[:, k].std()), changes[:, :, k].std(axis=1)
                 quantities[f"seen sd({name} ~ {COLUMN})"] = spread
-    if cell.law.get("correlated"):
+    if cell.population.correlated:
         true = unconstrain(subjects.theta[:, unknowns.columns])
         for a, b in combinations(range(len(fit.names)), 2):
             r = np.array([np.corrcoef(draws_of[:n, a], draws_of[:n, b])[0, 1] for draws_of in z])
@@ -439,10 +437,10 @@ def say(rows: Rows, level: float = LEVEL, rounds: int = 1) -> Result:
         ecdf = pd.concat(ecdfs, names=["quantity"]).reset_index("quantity")
         figures = ECDF.drawings(ecdf.melt(["quantity", "z"], var_name="of"))
     sources = [FROM_HYPERPRIORS if cell.method == "hierarchical" else FROM_PRIOR]
-    if "around" in cell.options:
+    if cell.analysis.around:
         sources = [FROM_DATA]
-    if "simulator" in cell.options:
-        sources.append(FROM_SIMULATOR.format(file=cell.options["simulator"]["file"]))
+    if cell.analysis.simulator:
+        sources.append(FROM_SIMULATOR.format(file=cell.analysis.simulator["file"]))
     if rounds > 1:
         sources.append(LOOKS.format(looks=rounds, level=level))
     return rows.result(

@@ -67,7 +67,7 @@ def live_in_simulator(study: Study, batch: Batch, subjects: Subjects) -> Lived:
     """Let the author's simulator play all sessions of a batch, in the designs they always have."""
     cell = study.cells[batch.cell]
     environment, names = cell.make(), AGENTS[cell.model].parameters.names
-    file, n = cell.options["simulator"]["file"], len(subjects.theta)
+    file, n = cell.analysis.simulator["file"], len(subjects.theta)
     simulate = simulator_of(file)
     rows: list[dict[str, Any]] = []
     for row, address in enumerate(addresses_of(cell, subjects).tolist()):

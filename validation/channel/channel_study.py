@@ -39,6 +39,7 @@ from knownminds.validation.engine.arguments import (
     set_to,
     several,
 )
+from knownminds.validation.engine.cells import Cell, CellAnalysis
 from knownminds.validation.engine.population import (
     Lived,
     Subjects,
@@ -48,7 +49,7 @@ from knownminds.validation.engine.population import (
 )
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.scores import coverage
-from knownminds.validation.engine.study import Batch, Cell, Rows, Study
+from knownminds.validation.engine.study import Batch, Rows, Study
 from knownminds.validation.engine.usual_models import usual_model
 from knownminds.validation.engine.verdicts import (
     CONFIRMED,
@@ -171,7 +172,7 @@ def study(question: Audit) -> Study:
             sessions=question.sessions,
             subjects=question.subjects,
             method=method,
-            options={"contaminants": asdict(one)},
+            analysis=CellAnalysis(contaminants=asdict(one)),
             batch=max(1, SESSIONS_PER_BATCH // max(question.sessions, 1)),
         )
         for one in sets
@@ -233,7 +234,7 @@ def work(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
 def in_words(study: Study, batch: Batch, subjects: Subjects) -> Trials:
     """Let the subjects of a batch answer in words; they are named by their position in it."""
     cell = study.cells[batch.cell]
-    environment, contaminants = cell.make(), Contaminants(**cell.options["contaminants"])
+    environment, contaminants = cell.make(), Contaminants(**cell.analysis.contaminants)
     frames = []
 
     async def all_sessions() -> None:
@@ -365,7 +366,7 @@ def say(rows: Rows) -> Result:
         usable = frame[frame["status"] != "failed"]
         outcomes, intervals = _outcome_table(frame, cell), _interval_table(usable, cell)
         trials = _trial_table(frame, outcomes)
-        label = contaminants_text(Contaminants(**cell.options["contaminants"]))
+        label = contaminants_text(Contaminants(**cell.analysis.contaminants))
         judged = _judged(trials.iloc[0], outcomes, intervals, level)
         verdicts |= {f"{label}, {name}": verdict for name, verdict in judged.items()}
         parts = {
@@ -416,7 +417,7 @@ def _outcome_table(rows: pd.DataFrame, cell: Cell) -> pd.DataFrame:
     """Return of each outcome its probability, its trials, and its share with a 95% interval."""
     counts = rows.reindex(columns=[f"n_{one.value}" for one in Outcome]).sum().astype(int)
     rates = outcome_rates({one.value: int(counts[f"n_{one.value}"]) for one in Outcome})
-    expected = expected_rates(Contaminants(**cell.options["contaminants"]), cell.make())
+    expected = expected_rates(Contaminants(**cell.analysis.contaminants), cell.make())
     table = pd.DataFrame([asdict(rate) for rate in rates]).rename(columns={"count": "trials"})
     table.insert(1, "expected", table["outcome"].map(expected))
     return table.drop(columns="of")

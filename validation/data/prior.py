@@ -14,10 +14,11 @@ from knownminds.agents.parameters import Array
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import session_stream
 from knownminds.validation.engine.arguments import check_truth, resolve_environment
+from knownminds.validation.engine.cells import Cell
 from knownminds.validation.engine.engine import run
 from knownminds.validation.engine.parts import Drawing
 from knownminds.validation.engine.result import Result
-from knownminds.validation.engine.study import Batch, Cell, Rows, Study
+from knownminds.validation.engine.study import Batch, Rows, Study
 
 from .fit_figures import draw_panels
 from .panels import Panel, PanelRows, panel_means, panels_of

@@ -19,12 +19,13 @@ from knownminds.validation.engine.arguments import (
     check_truth,
     resolve_environment,
 )
+from knownminds.validation.engine.cells import Cell, CellAnalysis, Population
 from knownminds.validation.engine.engine import Step, computed_steps, stored_steps
 from knownminds.validation.engine.population import check_step_loop
 from knownminds.validation.engine.question import command_line, verb
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.scores import NOTHING, Score
-from knownminds.validation.engine.study import Cell, Rows, Study, read_study
+from knownminds.validation.engine.study import Rows, Study, read_study
 from knownminds.validation.engine.verdicts import CONFIRMED, Held, Verdict, judge, not_judged
 from knownminds.validation.pages.views import Curves
 from knownminds.validation.power.pilot import Pilot, pilot_of
@@ -40,7 +41,7 @@ FEWEST = 16  # data sets of a design in the first round of halving
 FINALISTS = 8  # designs that stay to the end, at least
 TRIALS_PER_BATCH = 1_000_000
 MOST_PER_BATCH = 128  # data sets
-DRAWS = 64  # of a pilot's posterior, which each design's law holds
+DRAWS = 64  # of a pilot's posterior, which each design's population holds
 START, FRESH = "start", "fresh"
 NAMES = {SHIPPED: "shipped", PUBLISHED: "the paper's"}
 NOTES = (
@@ -72,7 +73,7 @@ def read(folder: str | Path) -> Result:
     """Return what the search in a folder says, as far as it went."""
     path = Path(folder)
     study, _ = read_study(path)
-    if study.cells[0].law.get("part_of_search") != START:
+    if study.cells[0].step != START:
         raise ValueError(
             f"{path} holds one step of a search, which is read as a whole; got its folder. Name "
             "the folder above it."
@@ -177,19 +178,20 @@ def _cells(
 ) -> list[Cell]:
     """Write down a design at the whole budget: a cell, or one for each rival."""
     size = one.sizes[-1]
-    options = {
+    about: dict[str, Any] = {
         "goal": goal.kind,
         "role": one.role,
         "sizes": [[s.subjects, s.sessions, s.cost] for s in one.sizes],
         **({"run": run} if run else {}),
     }
-    law = {"part_of_search": START, "common": 0}
     environment = one.environment
     if goal.kind == "effect":
         sought = _sought(question, goal, environment, pilot)
-        (cell,) = sought.cells([size.subjects], [size.sessions], [None], mark=law)
-        return [replace(cell, options={**cell.options, **options})]
-    plain = Cell(environment.name, environment.settings, "", law=law, sessions=size.sessions)
+        (cell,) = sought.cells([size.subjects], [size.sessions], [None], step=START, common=0)
+        return [replace(cell, analysis=replace(cell.analysis, **about))]
+    plain = Cell(
+        environment.name, environment.settings, "", step=START, common=0, sessions=size.sessions
+    )
     if goal.kind == "parameters":
         more: dict[str, Any] = {"named": list(goal.names)}
         names = [question.agent.name]
@@ -199,9 +201,9 @@ def _cells(
         replace(
             plain,
             model=name,
-            law=law | (pilot.law() if pilot and pilot.model == name else {}),
+            population=pilot.population if pilot and pilot.model == name else Population(),
             truth={k: v for k, v in truth.items() if k in AGENTS[name].parameters.names},
-            options={**options, **more},
+            analysis=CellAnalysis(**about, **more),
         )
         for name in names
     ]
@@ -248,7 +250,7 @@ class _Search:
 
     def role_of(self, design: int) -> str:
         """Return whether a design is the shipped one, the paper's or a searched one."""
-        return str(self.cells_of(design)[0].options["role"])
+        return str(self.cells_of(design)[0].analysis.role)
 
     @property
     def plan(self) -> list[tuple[float, int]]:
@@ -263,8 +265,7 @@ class _Search:
         """Return the study of one step; its data sets belong to this name alone."""
         # Rounds are numbered from 1 on; the fresh run shares no number with any of them.
         number = 0 if name == FRESH else 1 + int(name.rpartition("-")[2])
-        law = {"part_of_search": name, "common": number}
-        cells = tuple(replace(c, law={**c.law, **law}) for cells in members for c in cells)
+        cells = tuple(replace(c, step=name, common=number) for cells in members for c in cells)
         each = ceil(data_sets / self.strata)
         question = dict(self.start.question)
         return Study("design", cells, each, self.start.seed, "replicate", question)
@@ -320,7 +321,7 @@ class _Search:
 
     def row(self, name: str, cell: Cell, part: int, measured: Measured) -> dict[str, Any]:
         """Return a design at a part of the budget as a row of a table."""
-        subjects, sessions, cost = cell.options["sizes"][part]
+        subjects, sessions, cost = cell.analysis.sizes[part]
         shipped = self.shipped_settings
         changed = {k: v for k, v in cell.settings.items() if v != shipped.get(k)}
         return {
@@ -401,7 +402,7 @@ class _Fresh:
         members, designs = [], []
         for design in (best, *others):
             cells = search.cells_of(design)
-            for part, (subjects, sessions, _) in enumerate(cells[0].options["sizes"]):
+            for part, (subjects, sessions, _) in enumerate(cells[0].analysis.sizes):
                 size = {"sessions": sessions}
                 if search.goal.kind == "effect":
                     size["subjects"] = subjects
@@ -419,7 +420,7 @@ class _Fresh:
             cell = search.cells_of(design)[0]
             name = "best" if design == self.best else NAMES[search.role_of(design)]
             table.append(search.row(name, cell, part, score))
-            if part == len(cell.options["sizes"]) - 1 and search.goal.kind == "parameters":
+            if part == len(cell.analysis.sizes) - 1 and search.goal.kind == "parameters":
                 recovery += [
                     {
                         "design": name,
@@ -466,7 +467,7 @@ class _Fresh:
     def _command(self) -> str:
         """Return the command that recovers a model's parameters from the best design."""
         cell = self.search.cells_of(self.best)[0]
-        sessions = cell.options["sizes"][-1][1]
+        sessions = cell.analysis.sizes[-1][1]
         changed = changed_settings(cell.make())
         size = cell.make().size
         if size is not None and cell.settings[size] != make(cell.environment).settings[size]:

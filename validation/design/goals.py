@@ -101,11 +101,11 @@ def judge_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame
     `score` is what designs are judged by, `information` what the data say in bits.
     """
     cell = study.cells[batch.cell]
-    if cell.options["goal"] == "effect":
+    if cell.analysis.goal == "effect":
         rows = test_batch(study, batch, threads)
         hit = rows["p_value"].to_numpy(dtype=float) < LEVEL
         return rows.assign(score=hit.astype(float), information=np.nan)
-    if cell.options["goal"] == "models":
+    if cell.analysis.goal == "models":
         return _told_apart(study, batch, threads)
     return _parameters(study, batch, threads)
 
@@ -124,7 +124,7 @@ def _parameters(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame
     parameters, unknowns = model.parameters, Unknowns.of(model)
     sample = posterior(model, data, draws=DRAWS, nuts=False, workers=threads)
     true = parameters.unconstrain(subjects.theta)
-    held = [parameters.index(name) for name in cell.options["named"]]
+    held = [parameters.index(name) for name in cell.analysis.named]
     given = evidence_given(data, unknowns, held, true[:, held], sample)
     relative = np.sqrt(np.diagonal(sample.z_covariance, axis1=1, axis2=2)) / parameters.sd
     low, high = np.quantile(sample.z_draws, [0.05, 0.95], axis=0)
@@ -152,7 +152,7 @@ def _told_apart(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame
     it varies less than whether it is.
     """
     cell = study.cells[batch.cell]
-    rivals = list(cell.options["rivals"])
+    rivals = list(cell.analysis.rivals)
     sessions = live(study, batch, draw_subjects(study, batch))
     logs = []
     for name in rivals:

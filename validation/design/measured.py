@@ -89,7 +89,7 @@ def _averaged(scores: Sequence[Score]) -> Score:
 
 def _of_cell(rows: Rows, cell: int) -> Measured:
     table = rows.of(cell)
-    effect = rows.study.cells[cell].options["goal"] == "effect"
+    effect = rows.study.cells[cell].analysis.goal == "effect"
     broken = table["status"] == "failed"
     usable = table if effect else table[~broken]
     if effect:

@@ -13,9 +13,10 @@ from knownminds.agents.parameters import Array
 from knownminds.environments import Diagnosis, session_stream
 from knownminds.inference.diagnosis.coherence import answers_of
 from knownminds.validation.engine.arguments import check_settings, one_of
+from knownminds.validation.engine.cells import Cell, CellAnalysis, Population
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.scores import NOTHING, share_of
-from knownminds.validation.engine.study import Batch, Cell, Rows, Study
+from knownminds.validation.engine.study import Batch, Rows, Study
 from knownminds.validation.pages.views import Curves
 
 from .coherence_tests import (
@@ -110,7 +111,9 @@ def study(question: Audit) -> Study:
     tests = [tests] if isinstance(tests, str) else list(tests)
     for test in tests:
         one_of("test", test, TESTS)
-    options = {"tests": tests, **{k: settings[k] for k in ("permutations", "bootstraps")}}
+    analysis = CellAnalysis(
+        tests=tests, permutations=settings["permutations"], bootstraps=settings["bootstraps"]
+    )
     environment = Diagnosis(
         network=settings["network"],
         n_contexts=settings["contexts"],
@@ -122,8 +125,8 @@ def study(question: Audit) -> Study:
             environment.name,
             environment.settings,
             model,
-            law={"dial": float(value)},
-            options=options,
+            population=Population(dial=float(value)),
+            analysis=analysis,
             batch=25,
         )
         for model, values in dials.items()
@@ -138,13 +141,13 @@ def work(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
     cell = study.cells[batch.cell]
     environment, model = cell.make(), AGENTS[cell.model]
     assert isinstance(environment, Diagnosis)
-    theta = minds(cell.model, cell.law["dial"], batch.first, batch.last, study.seed)
-    how = cell.options
+    theta = minds(cell.model, cell.population.dial, batch.first, batch.last, study.seed)
+    how = cell.analysis
     rows = []
     for i, data in enumerate(answers_of(model, theta, environment, study.seed, 41, batch.first)):
         tests = coherence_tests(
-            data, "tree", how["permutations"], how["bootstraps"],
-            study.seed + batch.first + i, how["tests"],
+            data, "tree", how.permutations, how.bootstraps,
+            study.seed + batch.first + i, how.tests,
         )  # fmt: skip
         calibrated = tests["of"] == CALIBRATED
         said = findings(tests.assign(test=tests["test"].where(~calibrated, CALIBRATED)), ())
@@ -165,12 +168,12 @@ def say(rows: Rows) -> Result:
         cell_rows = cell_rows[cell_rows["status"] == "ok"]
         if len(cell_rows) == 0:
             continue
-        for test in (test for test in TESTS if test in cell.options["tests"]):
+        for test in (test for test in TESTS if test in cell.analysis.tests):
             shares = {
                 name: NOTHING if column.isna().any() else share_of(column.to_numpy(dtype=bool))
                 for name, column in ((n, cell_rows[f"{n}, {test}"]) for n in FINDINGS)
             }
-            row = {"decider": cell.model, "dial": cell.law["dial"], "test": test, **shares}
+            row = {"decider": cell.model, "dial": cell.population.dial, "test": test, **shares}
             table.append(row | {"data sets": len(cell_rows)})
     frame = pd.DataFrame(table)
     curves = Curves(

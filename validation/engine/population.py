@@ -21,12 +21,13 @@ from knownminds.inference.groups.formulas import GroupDesign
 from knownminds.inference.questions.next_question import chosen_rows
 
 from .arguments import resolve_chosen
-from .group_law import correlation_matrix, design_of_sessions, draw_group
-from .study import Batch, Cell, Study
+from .cells import Cell, Population
+from .drawn_groups import correlation_matrix, design_of_sessions, draw_group
+from .study import Batch, Study
 
 # The laws that a cell may name; an empty one is "each subject from the model's priors".
-HYPERPRIOR: Mapping[str, Any] = {"group": "hyperprior"}
-CORRELATED: Mapping[str, Any] = {**HYPERPRIOR, "correlated": True}
+HYPERPRIOR = Population(group="hyperprior")
+CORRELATED = Population(group="hyperprior", correlated=True)
 _GROUP_DRAW = 2**31 + 1  # first part of the address of a replicate's group
 CHOSEN_PER_BATCH = 32  # subjects whose questions are chosen: a second or some
 
@@ -75,15 +76,15 @@ def draw_subjects(study: Study, batch: Batch) -> Subjects:
     places = np.column_stack([np.full(len(numbers), cell.data_key), numbers])
     uniforms = session_uniforms(study.seed, places, (2 + most) * n_parameters)
     normal = ndtri(np.maximum(uniforms, 2.0**-54)).reshape(len(numbers), 2 + most, n_parameters)
-    if "group_draws" in cell.law:
+    if cell.population.group_draws:
         mean, spread = _drawn_group(study, cell, numbers)
     else:
         mean, spread = _group(cell, normal[:, 0], normal[:, 1])
     standard = normal[position, 2 + number]
-    if cell.law.get("correlation"):
-        known = correlation_matrix(parameters.names, cell.law["correlation"])
+    if cell.population.correlation:
+        known = correlation_matrix(parameters.names, cell.population.correlation)
         standard = standard @ np.linalg.cholesky(known).T
-    if set(cell.law) & {"correlated", "formula"}:
+    if cell.population.correlated or cell.population.formula:
         return _together(study, cell, replicate, number, (mean, spread, standard))
     theta = parameters.constrain(mean[position] + spread[position] * standard)
     for name, value in cell.truth.items():
@@ -123,53 +124,53 @@ def _together(
     theta = whole.constrain(z)
     for name, value in cell.truth.items():
         theta[..., whole.index(name)] = value
-    several = theta if cell.law.get("formula") else None
+    several = theta if cell.population.formula else None
     drawn_terms = {name: np.array(values) for name, values in terms.items()}
     return Subjects(theta[0], replicate, number, mean, spread, several, drawn_terms)
 
 
 def design_of(cell: Cell, parameters: Parameters, subjects: int) -> GroupDesign | None:
-    """Return the design of a law with a formula; None without one."""
-    if not cell.law.get("formula"):
+    """Return the design of a population with a formula; None without one."""
+    if not cell.population.formula:
         return None
     return design_of_sessions(
-        cell.law["formula"],
+        cell.population.formula,
         AGENTS[cell.model],
         parameters,
         subjects,
         cell.sessions,
-        bool(cell.law.get("correlated")),
+        cell.population.correlated,
     )
 
 
 def _group(cell: Cell, for_mean: Array, for_sd: Array) -> tuple[Array, Array]:
     """Mean and spread of the group of each replicate, [R, P], from standard normal numbers."""
     parameters = AGENTS[cell.model].parameters
-    if cell.law.get("group") == HYPERPRIOR["group"]:
+    if cell.population.group == "hyperprior":
         scale = np.array([p.group_sd for p in parameters])
         return parameters.mean + parameters.sd * for_mean, scale * np.abs(for_sd)
     mean, spread = parameters.mean, parameters.sd
-    if "group_mean" in cell.law:
+    if cell.population.group_mean:
         names = parameters.names
-        mean = np.array([cell.law["group_mean"][name] for name in names])
-        spread = np.array([cell.law["group_sd"][name] for name in names])
+        mean = np.array([cell.population.group_mean[name] for name in names])
+        spread = np.array([cell.population.group_sd[name] for name in names])
     return np.broadcast_to(mean, for_mean.shape), np.broadcast_to(spread, for_sd.shape)
 
 
 def lost_share(cell: Cell) -> float:
     """Return which share of the answers is lost: as many as in the pilot, if there was one."""
-    count, of = cell.law.get("lost", (0, 1))
+    count, of = cell.population.lost or (0, 1)
     return float(count) / float(of)
 
 
 def _drawn_group(study: Study, cell: Cell, replicates: NDArray[np.int64]) -> tuple[Array, Array]:
-    """Mean and spread of the group of each replicate, [R, P], from the draws that the law holds.
+    """Mean and spread of the group of each replicate, [R, P], from draws of a pilot.
 
     Both groups of a comparison, and all designs of a study, have the same draw in a replicate. The
     second of two groups that are apart by themselves has the means that the draws name for it.
     """
-    own = cell.law.get("condition") == "second" and cell.law.get("own_effect")
-    draws = {name: np.array(draws, float) for name, draws in cell.law["group_draws"].items()}
+    own = cell.population.condition == "second" and cell.population.own_effect
+    draws = {name: np.array(draws, float) for name, draws in cell.population.group_draws.items()}
     places = np.column_stack([np.full(len(replicates), _GROUP_DRAW), replicates])
     uniform = session_uniforms(study.seed, places, 1)[:, 0]
     which = (uniform * len(draws["mean"])).astype(int)
@@ -315,7 +316,7 @@ def live(study: Study, batch: Batch, subjects: Subjects, first_session: int = 0)
     environment, n = cell.make(), len(subjects.theta)
     each = np.arange(first_session, first_session + cell.sessions)
     addresses = addresses_of(cell, subjects, first_session)
-    if "questions" in cell.options:
+    if cell.analysis.questions is not None:
         return _live_chosen(study, cell, subjects.theta, addresses)
     sessions = simulate_sessions(
         AGENTS[cell.model],
@@ -335,10 +336,9 @@ def live(study: Study, batch: Batch, subjects: Subjects, first_session: int = 0)
 def _live_chosen(study: Study, cell: Cell, theta: Array, addresses: NDArray[np.int64]) -> Lived:
     """Let subjects answer questions that are chosen one by one, session after session."""
     environment, n, model = cell.make(), len(theta), AGENTS[cell.model]
-    options = cell.options
-    adaptive = options["adaptive"]
-    fixed = options.get("fixed") if adaptive == cell.model else None
-    chosen = resolve_chosen(environment, options["questions"], adaptive, fixed)
+    adaptive = cell.analysis.adaptive
+    fixed = cell.analysis.fixed if adaptive == cell.model else None
+    chosen = resolve_chosen(environment, cell.analysis.questions, adaptive, fixed)
     assert chosen is not None
     rows: list[dict[str, Any]] = []
     for row, address in enumerate(addresses.tolist()):
@@ -358,10 +358,10 @@ def check_step_loop(study: Study) -> None:
         If it differs from the compiled simulation: no study may rest on either then.
     """
     for c, cell in enumerate(study.cells):
-        if "questions" in cell.options:  # which are chosen step by step in any case
+        if cell.analysis.questions is not None:  # which are chosen step by step in any case
             continue
-        if "lost" in cell.law:  # all trials happen here
-            cell = replace(cell, law={k: v for k, v in cell.law.items() if k != "lost"})
+        if cell.population.lost:  # all trials happen here
+            cell = replace(cell, population=replace(cell.population, lost=()))
             study = replace(study, cells=(*study.cells[:c], cell, *study.cells[c + 1 :]))
         first = Batch(c, 0, 1)
         subjects = draw_subjects(study, first)

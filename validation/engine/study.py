@@ -8,8 +8,7 @@ import json
 import os
 import platform
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
-from functools import cached_property
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -20,9 +19,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from knownminds.agents import AGENTS
-from knownminds.environments import ENVIRONMENTS, Environment, make, unknown
+from knownminds.environments import ENVIRONMENTS, make, unknown
 from knownminds.environments.record.folders import one_at_a_time, write_text
 
+from .cells import Cell, hash_of
 from .members import code_of, file_versions, load_listed, loaded_files
 from .question import ExperimentQuestion, command_line
 from .result import Result
@@ -33,75 +33,6 @@ Q = TypeVar("Q", bound=ExperimentQuestion[Any])
 
 _DIGEST = b"digest"
 MOST = 10_000_000  # subjects, sessions or replicates
-# Settings that leave the streams of draws as they are where they have no value.
-WITHOUT_DRAWS = ("thought_words", "stimuli")
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One combination of design, truth and method.
-
-    Parameters
-    ----------
-    environment, settings
-        Name and constructor arguments of the experiment.
-    model
-        Name of the model that generates the behaviour.
-    truth
-        Parameters held at a value; the others are drawn.
-    lapse
-        Lapse rate of the simulated subjects.
-    law
-        How parameters are drawn where it is not each subject from the model's priors.
-    sessions, subjects
-        Sessions each subject lives; subjects in a replicate.
-    method, options
-        How it is analysed; these do not enter the data's seeds.
-    batch
-        Units per batch; no result depends on it.
-    """
-
-    environment: str
-    settings: Mapping[str, Any]
-    model: str
-    truth: Mapping[str, float] = field(default_factory=dict)
-    lapse: float = 0.0
-    law: Mapping[str, Any] = field(default_factory=dict)
-    sessions: int = 1
-    subjects: int = 1
-    method: str = "map"
-    options: Mapping[str, Any] = field(default_factory=dict)
-    batch: int = 512
-
-    @cached_property
-    def data_key(self) -> int:
-        """A number for everything that shapes the data: equal for all methods of a design.
-
-        Numbers of sessions and subjects are left out, so that a larger study begins with the
-        same sessions. Designs whose law names a number in "common" share their random numbers.
-        """
-        if "common" in self.law:
-            return int(self.law["common"])
-        settings = {
-            name: value
-            for name, value in self.settings.items()
-            if value is not None or name not in WITHOUT_DRAWS
-        }
-        content = [self.environment, settings, self.model, self.truth, self.lapse]
-        return int(_hash([*content, self.law] if self.law else content)[:15], 16)
-
-    @cached_property
-    def content_key(self) -> str:
-        """A hash of everything that determines the numbers, given the seed."""
-        return _hash({k: v for k, v in self.content().items() if k != "batch"})
-
-    def content(self) -> dict[str, Any]:
-        """The fields, JSON-able."""
-        return asdict(self)
-
-    def make(self) -> Environment:
-        """Build the environment."""
-        return make(self.environment, **self.settings)
 
 
 @dataclass(frozen=True)
@@ -185,17 +116,19 @@ class Study:
         """Name the file of a batch by all that determines its numbers."""
         key = self.cells[batch.cell].content_key
         content = (self.command, self.unit, key, self.seed, batch.first, batch.last)
-        return f"{_hash(content)[:24]}.parquet"
+        return f"{hash_of(content)[:24]}.parquet"
 
     def identity(self) -> dict[str, Any]:
         """Everything that determines the numbers, JSON-able."""
-        identity: dict[str, Any] = json.loads(json.dumps(asdict(self), default=dict))
+        whole = {name: value for name, value in vars(self).items() if name != "cells"}
+        whole["cells"] = [cell.content() for cell in self.cells]
+        identity: dict[str, Any] = json.loads(json.dumps(whole, default=dict))
         return identity
 
     @classmethod
     def of(cls, identity: Mapping[str, Any]) -> Study:
         """Return the study of an identity."""
-        cells = tuple(Cell(**cell) for cell in identity["cells"])
+        cells = tuple(Cell.of(cell) for cell in identity["cells"])
         remarks = tuple(map(tuple, identity["remarks"]))
         return cls(**{**identity, "cells": cells, "remarks": remarks})
 
@@ -466,8 +399,3 @@ def versions() -> dict[str, str]:
     names = ("knownminds", "numpy", "scipy", "numba", "pymc", "nutpie")
     packages = {name: importlib.metadata.version(name) for name in names}
     return {"python": platform.python_version(), **packages, **file_versions()}
-
-
-def _hash(content: Any) -> str:
-    text = json.dumps(content, sort_keys=True, default=dict)
-    return hashlib.sha256(text.encode()).hexdigest()

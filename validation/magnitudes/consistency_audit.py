@@ -24,9 +24,10 @@ from knownminds.inference.magnitudes.consistency_score import (
 )
 from knownminds.inference.magnitudes.magnitude_answers import BASE, BOTH, IMAGE, MULTIMODAL
 from knownminds.validation.engine.arguments import check_settings, several
+from knownminds.validation.engine.cells import Cell, CellAnalysis, Population
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.scores import mean, share_of
-from knownminds.validation.engine.study import Batch, Cell, Rows, Study
+from knownminds.validation.engine.study import Batch, Rows, Study
 from knownminds.validation.pages.views import Curves
 
 if TYPE_CHECKING:
@@ -86,8 +87,8 @@ def study(question: Audit) -> Study:
             MULTIMODAL[0],
             {"repeats": n // each},
             MODEL,
-            law={"observer": observer, "trials": n, "number": k},
-            options={**settings, "tasks": list(MULTIMODAL)},
+            population=Population(observer=observer, trials=n, number=k),
+            analysis=CellAnalysis(**settings, tasks=list(MULTIMODAL)),
             batch=AT_ONCE,
         )
         for k, observer in enumerate((*KNOWN_OBSERVERS, EXACT))
@@ -100,11 +101,11 @@ def study(question: Audit) -> Study:
 def work(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
     """Let known agents play all conditions of the tasks, and score them: one row each."""
     cell = study.cells[batch.cell]
-    observer, options = cell.law["observer"], cell.options
-    aim = 0.0 if observer.startswith("perfect") else options["prior_weight"]
-    noise = 0.0 if observer == EXACT else options["sigma"]
-    grow = options["shift"] if observer == "adapting" else 0.0
-    address = (cell.law["number"], cell.law["trials"])
+    observer, how = cell.population.observer, cell.analysis
+    aim = 0.0 if observer.startswith("perfect") else how.prior_weight
+    noise = 0.0 if observer == EXACT else how.sigma
+    grow = how.shift if observer == "adapting" else 0.0
+    address = (cell.population.number, cell.population.trials)
     weights = {
         (task, condition, modality): _weights(
             make(task, condition=condition, modality=modality, **cell.settings),
@@ -128,7 +129,7 @@ def work(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
 def say(rows: Rows) -> Result:
     """Score each kind of agent and number of trials by itself."""
     cells = rows.study.cells
-    threshold = cells[0].options["threshold"]
+    threshold = cells[0].analysis.threshold
     table = []
     for number, cell in enumerate(cells):
         cell_rows = rows.of(number)
@@ -138,8 +139,8 @@ def say(rows: Rows) -> Result:
         low, high = np.quantile(scores, [0.05, 0.95])
         table.append(
             {
-                "observer": cell.law["observer"],
-                "trials": cell.law["trials"],
+                "observer": cell.population.observer,
+                "trials": cell.population.trials,
                 "expected": mean(scores),
                 "sd": float(scores.std(ddof=1)),
                 "5%": float(low),

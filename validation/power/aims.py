@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -42,11 +40,6 @@ class Aim:
         for name, value in (("width", self.width), ("rope", self.rope)):
             if value is not None and not 0 < value < np.inf:
                 raise ValueError(f"--{name} is a number above 0; got {value:g}.")
-
-    @classmethod
-    def of(cls, options: Mapping[str, Any]) -> Aim:
-        """Return the aim of a cell, or of a question."""
-        return cls(options.get("width"), options.get("rope"))
 
     @property
     def options(self) -> dict[str, float]:

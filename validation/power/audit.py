@@ -19,13 +19,14 @@ from knownminds.validation.engine.arguments import (
     set_to,
     several,
 )
+from knownminds.validation.engine.cells import Cell, CellAnalysis, Population
 from knownminds.validation.engine.engine import run
 from knownminds.validation.engine.parts import Drawing
 from knownminds.validation.engine.population import check_step_loop
 from knownminds.validation.engine.question import load, verb
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.scores import NOTHING, Score
-from knownminds.validation.engine.study import Cell, Rows, Study
+from knownminds.validation.engine.study import Rows, Study
 from knownminds.validation.engine.verdicts import LEAST_SIZE, MOST_SIZE, Verdict, judge_size
 from knownminds.validation.pages.views import Curves
 from knownminds.validation.studies import AUDITS
@@ -161,25 +162,25 @@ def _cell(
     """Write down one kind of agent in one design; no effect means the rational model."""
     model = AGENTS[measure.rational if effect is None else measure.violator]
     model.check_plays(environment)
-    law: dict[str, Any] = {}
+    population = Population()
     if effect is not None:
         parameters = model.parameters
         mean, spread = parameters.mean, parameters.sd
         GroupDial(measure, model, mean, spread).turn_to(np.array([effect]))
-        law = {
-            "group_mean": dict(zip(parameters.names, mean.tolist(), strict=True)),
-            "group_sd": dict(zip(parameters.names, spread.tolist(), strict=True)),
-            "effect": effect,
-        }
+        population = Population(
+            group_mean=dict(zip(parameters.names, mean.tolist(), strict=True)),
+            group_sd=dict(zip(parameters.names, spread.tolist(), strict=True)),
+            effect=effect,
+        )
     return Cell(
         environment.name,
         environment.settings,
         model.name,
-        law=law,
+        population=population,
         sessions=sessions,
         subjects=subjects,
         method=estimator_of(measure, subjects),
-        options={"measure": measure.name, "comparison": "one"},
+        analysis=CellAnalysis(measure=measure.name, comparison="one"),
         batch=max(1, FITS_PER_BATCH // subjects),
     )
 
@@ -187,7 +188,7 @@ def _cell(
 def score_measure(rows: Rows) -> Result:
     """Score the audit of a measure, each kind of agent and number of trials by itself."""
     cells = rows.study.cells
-    measure = MEASURES[cells[0].options["measure"]]
+    measure = MEASURES[cells[0].analysis.measure]
     table, sizes = [], []
     verdicts: dict[str, Verdict] = {}
     for number, cell in enumerate(cells):
@@ -197,8 +198,9 @@ def score_measure(rows: Rows) -> Result:
         trials, failed = cell.make().n_trials, float((frame["status"] == "failed").mean())
         scored = characteristics(cell, frame)
         scored["rejected"] = scored.pop("power")
-        without = cell.law.get("effect", measure.null) == measure.null
-        group = (AROUND if cell.law else ALIKE) if without else ""
+        effect = cell.population.effect
+        without = effect is None or effect == measure.null
+        group = (ALIKE if effect is None else AROUND) if without else ""
         table.append({"model": cell.model, "subjects": group, "trials": trials, **scored})
         if not without:
             continue

@@ -28,11 +28,12 @@ from knownminds.inference.groups.formulas import GroupDesign
 from knownminds.inference.groups.marginal import marginal
 from knownminds.inference.measure import UNBOUNDED, interval_tests
 from knownminds.validation.engine import scores
+from knownminds.validation.engine.cells import Cell
+from knownminds.validation.engine.drawn_groups import COLUMN, design_of_sessions
 from knownminds.validation.engine.group_fits import sample_group
-from knownminds.validation.engine.group_law import COLUMN, design_of_sessions
 from knownminds.validation.engine.population import Lived, Subjects, draw_subjects, live
 from knownminds.validation.engine.scores import NOTHING, Score
-from knownminds.validation.engine.study import Batch, Cell, Study
+from knownminds.validation.engine.study import Batch, Study
 
 from .aims import INNER, MASS, Aim
 from .dials import GroupDial, resolve_measure
@@ -48,7 +49,7 @@ def test_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
     cell = study.cells[batch.cell]
     model = AGENTS[cell.model]
     environment = make(cell.environment, **cell.settings)
-    measure = resolve_measure(cell.options["measure"], model, environment)
+    measure = resolve_measure(cell.analysis.measure, model, environment)
     effect, sessions = conditions_lived(study, batch, measure)
     analysis = analysis_of(cell, measure)
     if analysis.estimator in ESTIMATORS:
@@ -74,9 +75,9 @@ test_batch.__test__ = False  # type: ignore[attr-defined]  # no test of ours for
 def conditions_lived(study: Study, batch: Batch, measure: Measure) -> tuple[Array, list[Lived]]:
     """Return the true effect of each replicate, [R], and the sessions of each condition."""
     cell = study.cells[batch.cell]
-    comparison = cell.options["comparison"]
+    comparison = cell.analysis.comparison
     base = draw_subjects(study, batch)
-    others = replace(cell, law={**cell.law, "condition": "second"})
+    others = replace(cell, population=replace(cell.population, condition="second"))
     cells = tuple(others if c == batch.cell else one for c, one in enumerate(study.cells))
     elsewhere = replace(study, cells=cells)
     second = draw_subjects(elsewhere, batch) if comparison == "between" else None
@@ -99,16 +100,16 @@ def _effects(
     Of two groups of a pilot it is what the second has more than the first.
     """
     cell = study.cells[batch.cell]
-    if "effect" not in cell.law:
+    if cell.population.effect is None:
         groups = base.theta.reshape(len(batch), cell.subjects, -1)
         return np.array([measure.group_truth(AGENTS[cell.model], theta) for theta in groups])
-    if cell.law.get("own_effect"):
+    if cell.population.own_effect:
         rest: Array = np.array([dial.rest for dial in _dials(cell, measure, base)])
         if second is None:
             return rest
         return np.array([d.rest for d in _dials(cell, measure, second)], dtype=float) - rest
-    effect = np.full(len(batch), float(cell.law["effect"]))
-    spread = cell.law.get("effect_sd", 0.0)
+    effect = np.full(len(batch), float(cell.population.effect))
+    spread = cell.population.effect_sd or 0.0
     if spread:  # for assurance
         for r, replicate in enumerate(range(batch.first, batch.last)):
             rng = session_stream(study.seed, cell.data_key, replicate, _EFFECT)
@@ -118,11 +119,11 @@ def _effects(
 
 def _turned(cell: Cell, measure: Measure, base: Subjects, effect: Array) -> Subjects:
     """Turn the measure's dial on the subjects, so that their group has the effect."""
-    if "effect" not in cell.law or cell.law.get("own_effect"):
+    if cell.population.effect is None or cell.population.own_effect:
         return base
     dial = dial_of(cell, measure)
-    one = cell.options["comparison"] == "one"
-    if "group_draws" in cell.law:
+    one = cell.analysis.comparison == "one"
+    if cell.population.group_draws:
         dials = _dials(cell, measure, base)
         wanted = [
             each + (0.0 if one else dial.rest) for dial, each in zip(dials, effect, strict=True)
@@ -150,24 +151,25 @@ def dial_of(cell: Cell, measure: Measure) -> GroupDial:
     model = AGENTS[cell.model]
     names = model.parameters.names
     mean, spread = (
-        np.array([cell.law[key][name] for name in names]) for key in ("group_mean", "group_sd")
+        np.array([of[name] for name in names])
+        for of in (cell.population.group_mean, cell.population.group_sd)
     )
     return GroupDial(measure, model, mean, spread)
 
 
 def analysis_of(cell: Cell, measure: Measure) -> Analysis:
     """Return the analysis of a cell's data sets."""
-    rule = cell.options.get("rule")
+    rule = cell.analysis.rule
     return Analysis.of(
-        measure, cell.subjects, cell.options["comparison"],
+        measure, cell.subjects, cell.analysis.comparison,
         "hierarchical" if cell.method == "hierarchical" else "marginal",
-        None if rule is None else StoppingRule.of(rule),
+        StoppingRule.of(rule) if rule else None,
     )  # fmt: skip
 
 
 def said(cells: Sequence[Cell]) -> list[str]:
     """Return the analyses of some cells, as a methods section says them."""
-    measures = [resolve_measure(one.options["measure"], AGENTS[one.model]) for one in cells]
+    measures = [resolve_measure(one.analysis.measure, AGENTS[one.model]) for one in cells]
     every = (str(analysis_of(*pair)) for pair in zip(cells, measures, strict=True))
     return list(dict.fromkeys(every))
 
@@ -286,13 +288,13 @@ def _marginal_row(cell: Cell, measure: FittedMeasure, whole: list[Lived]) -> dic
     """Test the contrast by marginal likelihoods; None where a group is not to be trusted."""
     unknowns = Unknowns.of(measure.model)
     share = None
-    if cell.options["comparison"] == "paired":
+    if cell.analysis.comparison == "paired":
         design = _paired_design(cell, measure)
         data = [whole[0].beside(whole[1]).data(measure.model)]
         share = np.repeat([-1.0, 1.0], cell.subjects) / cell.subjects
     else:
         data = [one.data(measure.model) for one in whole]
-        together = bool(cell.law.get("correlation"))
+        together = bool(cell.population.correlation)
         design = GroupDesign.plain(unknowns.parameters, data[0].subjects, together)
     groups = [marginal(one, unknowns, design) for one in data]
     if any(group.message for group in groups):
@@ -300,7 +302,7 @@ def _marginal_row(cell: Cell, measure: FittedMeasure, whole: list[Lived]) -> dic
     found = np.array([group.mean_of(measure.contrast, share) for group in groups])
     value = found[-1, 0] - (found[0, 0] if len(found) == 2 else 0.0)
     variance, freedom = found[:, 1] ** 2, np.array([group.freedom for group in groups])
-    one = cell.options["comparison"] == "one"
+    one = cell.analysis.comparison == "one"
     about = (
         np.array([value]),
         np.sqrt(variance.sum(keepdims=True)),
@@ -323,7 +325,7 @@ def _sampled_row(
     threads: int | None,
 ) -> dict[str, Any]:
     """Sample the group of each condition and read the contrast off its draws."""
-    if cell.options["comparison"] == "paired":
+    if cell.analysis.comparison == "paired":
         first, second = whole
         contrast, reasons = _within(cell, measure, first, second, seed, (*address, 0), threads)
         return _group_row(cell, contrast, 0.0, reasons)
@@ -331,7 +333,7 @@ def _sampled_row(
     reasons = []
     for condition, mine in enumerate(whole):
         data = mine.data(measure.model, apart=cell.subjects == 1)
-        together = bool(cell.law.get("correlation"))
+        together = bool(cell.population.correlation)
         fit = sample_group(
             data, {}, False, seed, *address, condition, threads=threads, correlated=together
         )
@@ -349,7 +351,7 @@ def _group_row(cell: Cell, contrast: Array, null: float, reasons: list[str]) -> 
     low, high = np.quantile(contrast, [0.025, 0.975])
     below = (np.sum(contrast < null) + 0.5) / (len(contrast) + 1)
     inner = np.quantile(contrast, [LEVEL, 1 - LEVEL])
-    groups = 2 if cell.options["comparison"] == "between" else 1
+    groups = 2 if cell.analysis.comparison == "between" else 1
     return {
         "estimate": contrast.mean(),
         "standard_error": contrast.std(ddof=1),
@@ -401,7 +403,7 @@ def characteristics(cell: Cell, rows: pd.DataFrame) -> dict[str, Any]:
     that reach the aim; failed ones do not. Wrong sign and exaggeration are of the rejecting data
     sets: mean |estimate| over mean |effect|, both from the null value (Gelman and Carlin 2014).
     """
-    null, aim = _null(cell), Aim.of(cell.options)
+    null, aim = _null(cell), Aim(cell.analysis.width, cell.analysis.rope)
     usable = rows[rows["status"] != "failed"]
     columns = ("effect", "estimate", "standard_error", "low", "high", "excluded", "sampled")
     effect, estimate, error, low, high, excluded, sampled = (
@@ -413,7 +415,7 @@ def characteristics(cell: Cell, rows: pd.DataFrame) -> dict[str, Any]:
     real = hit & (effect != null) & aim.tests
     signed = np.sign(estimate[real] - null) != np.sign(effect[real] - null)
     judged = np.isfinite(null) or aim.width is not None
-    name = aim.name(cell.law.get("effect_sd", 0.0))
+    name = aim.name(cell.population.effect_sd or 0.0)
     of_tests = {
         "wrong sign": scores.share(int(signed.sum()), int(real.sum())),
         "exaggeration": _ratio(abs(estimate[real] - null), abs(effect[real] - null)),
@@ -445,7 +447,7 @@ def _spread(agreement: scores.Agreement) -> Score:
 
 def _null(cell: Cell) -> float:
     """Return the value from which the effects of a cell are counted."""
-    measure = resolve_measure(cell.options["measure"], AGENTS[cell.model])
+    measure = resolve_measure(cell.analysis.measure, AGENTS[cell.model])
     return analysis_of(cell, measure).null
 
 

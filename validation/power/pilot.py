@@ -18,13 +18,13 @@ from knownminds.agents.parameters import Array
 from knownminds.environments import ANSWERED
 from knownminds.inference import Measure
 from knownminds.llm_adapters.runs.runner import TRIALS
+from knownminds.validation.engine.cells import Cell, Population
 from knownminds.validation.engine.parts import identifier
-from knownminds.validation.engine.study import Cell
 from knownminds.validation.studies import POSTERIOR, RESULT
 
 from .dials import GroupDial
 
-DRAWS = 200  # of the pilot's posterior, spaced evenly, that stand in a study's law
+DRAWS = 200  # of the pilot's posterior, spaced evenly, that stand in a study's population
 CONTRASTS = "Contrasts on the natural scale"  # a table of a fit with a formula
 _GROUP = re.compile(r"(\w+) ~ (\w+)\[T\.(.+)\]")  # what a formula's effect of two groups is called
 LEAST_SUBJECTS = 2  # below, a spread between subjects is the prior's
@@ -64,8 +64,9 @@ class Pilot:
     formula: str = ""
     groups: tuple[str, ...] = ()
 
-    def law(self) -> dict[str, Any]:
-        """Return what a cell's law says of the group: its draws, and their means."""
+    @property
+    def population(self) -> Population:
+        """The population of a cell: the group's draws, and their means."""
         names = AGENTS[self.model].parameters.names
         middle, spread = self.mean.mean(axis=0).tolist(), self.sd.mean(axis=0).tolist()
         draws = {"mean": self.mean.tolist(), "sd": self.sd.tolist()}
@@ -73,20 +74,21 @@ class Pilot:
         if self.second is not None:
             draws["second"] = self.second.tolist()
             pilot |= {"formula": self.formula, "groups": list(self.groups)}
-        return {
-            "group_mean": dict(zip(names, middle, strict=True)),
-            "group_sd": dict(zip(names, spread, strict=True)),
-            "group_draws": draws,
-            "pilot": pilot,
-            **({"lost": list(self.lost)} if self.lost[0] else {}),
-        }
+        return Population(
+            group_mean=dict(zip(names, middle, strict=True)),
+            group_sd=dict(zip(names, spread, strict=True)),
+            group_draws=draws,
+            pilot=pilot,
+            lost=list(self.lost) if self.lost[0] else (),
+        )
 
     @classmethod
     def of(cls, cell: Cell) -> Pilot | None:
-        """Return the pilot that a cell's law holds, if it holds one."""
-        if "pilot" not in cell.law:
+        """Return the pilot that a cell's population is drawn from, if there is one."""
+        if not cell.population.pilot:
             return None
-        draws, origin = cell.law["group_draws"], cell.law["pilot"]
+        draws, origin = cell.population.group_draws, cell.population.pilot
+        lost = cell.population.lost or (0, 0)
         return cls(
             origin["folder"],
             cell.environment,
@@ -94,7 +96,7 @@ class Pilot:
             np.array(draws["mean"], dtype=float),
             np.array(draws["sd"], dtype=float),
             origin["subjects"],
-            tuple(cell.law.get("lost", (0, 0))),
+            (lost[0], lost[1]),
             np.array(draws["second"], dtype=float) if "second" in draws else None,
             origin.get("formula", ""),
             tuple(origin.get("groups", ())),

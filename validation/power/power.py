@@ -47,9 +47,9 @@ def as_played(question: Power) -> Power:
 def read(folder: str | Path) -> Result:
     """Return what the study in a folder says, also if it is not finished."""
     study, _ = read_study(folder)
-    if study.cells[0].law.get("part_of_search") == "start":
+    if study.cells[0].step == "start":
         return smallest_design.read_search(Path(folder))
-    if "rule" in study.cells[0].options:
+    if study.cells[0].analysis.rule:
         return sequential.say(Rows.read(folder))
     return say(Rows.read(folder))
 

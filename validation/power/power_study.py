@@ -22,12 +22,13 @@ from knownminds.validation.engine.arguments import (
     resolve_environment,
     several,
 )
+from knownminds.validation.engine.cells import Cell, CellAnalysis, Population
+from knownminds.validation.engine.drawn_groups import checked_correlations
 from knownminds.validation.engine.engine import run
-from knownminds.validation.engine.group_law import checked_correlations
 from knownminds.validation.engine.population import check_step_loop
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.scores import Score
-from knownminds.validation.engine.study import Batch, Cell, Rows, Study
+from knownminds.validation.engine.study import Batch, Rows, Study
 from knownminds.validation.engine.verdicts import Verdict, not_judged, reason
 from knownminds.validation.pages.views import Curves, against_size
 
@@ -120,7 +121,7 @@ def say(rows: Rows) -> Result:
     if not table:
         return rows.result(title)
     frame = pd.DataFrame(table)
-    step = study.cells[0].law.get("part_of_search")
+    step = study.cells[0].step
     part = ["One step of a search for the smallest design."] if step else []
     name, (across, drawn) = share_name(frame), against_size(frame)
     curves = Curves(
@@ -165,13 +166,13 @@ def size_of(cell: Cell) -> dict[str, int]:
 
 def _described(cell: Cell) -> dict[str, int]:
     """Return the sizes of a design; of two groups, subjects per group and in all."""
-    between = cell.options["comparison"] == "between" and cell.subjects > 1
+    between = cell.analysis.comparison == "between" and cell.subjects > 1
     return {**size_of(cell), **({"subjects in all": 2 * cell.subjects} if between else {})}
 
 
 def _dollars(cell: Cell) -> dict[str, float]:
     """Return what all sessions of a design cost, where a run says what one takes."""
-    return dict(zip(("dollars low", "dollars high"), cell.options.get("dollars", ()), strict=False))
+    return dict(zip(("dollars low", "dollars high"), cell.analysis.dollars, strict=False))
 
 
 def title_of(question: Mapping[str, Any], find: str = "") -> str:
@@ -201,16 +202,16 @@ def notes_of(cell: Cell) -> list[str]:
             "pilot leaves open. Model and settings are the pilot's where no others were named."
         )
     if pilot is not None and pilot.second is not None:
-        apart = "their difference is the pilot's" if cell.law.get("own_effect") else (
+        apart = "their difference is the pilot's" if cell.population.own_effect else (
             "the second is as far from it as was stated"
         )  # fmt: skip
         notes.append(
             f"The pilot was fitted with {pilot.formula}, of {' and '.join(pilot.groups)}. The "
             f"first group is like {pilot.groups[0]}, and {apart}."
         )
-    if cell.options.get("comparison") == "between" and cell.subjects > 1:
+    if cell.analysis.comparison == "between" and cell.subjects > 1:
         notes.append("The number of subjects is per group, and there are two groups.")
-    if "run" in cell.options:
+    if cell.analysis.run:
         notes.append("Dollars go by what the run took: tokens and money of its sessions.")
     return notes
 
@@ -258,14 +259,15 @@ class Sought:
         subjects: Sequence[Any],
         sessions: Sequence[Any],
         trials: Sequence[Any],
-        mark: Mapping[str, Any] | None = None,
+        step: str = "",
+        common: int | None = None,
     ) -> tuple[Cell, ...]:
-        """Return every combination; `mark` gives the data sets random numbers of their own."""
+        """Return every combination; `step` gives the data sets random numbers of their own."""
         for name, grid in (("subjects", subjects), ("sessions", sessions), ("trials", trials)):
             if len(grid) == 0:
                 raise ValueError(f"A design needs a number of {name}; got none.")
         return tuple(
-            self._cell(n, k, length, mark or {})
+            replace(self._cell(n, k, length), step=step, common=common)
             for n, k, length in product(subjects, sessions, trials)
         )
 
@@ -297,7 +299,6 @@ class Sought:
         subjects: int,
         sessions: int,
         trials: int | None,
-        mark: Mapping[str, Any],
     ) -> Cell:
         if min(subjects, sessions) < 1:
             raise ValueError(f"Subjects and sessions are at least 1; got {subjects}, {sessions}.")
@@ -322,34 +323,38 @@ class Sought:
         sds = {p.name: float(spread.get(p.name, p.group_sd)) for p in parameters}
         if subjects == 1:
             sds = dict.fromkeys(sds, 0.0)
-        law: dict[str, Any] = {"group_mean": mean, "group_sd": sds}
-        law |= {"effect": self.size, "effect_sd": self.question.effect_sd}
+        population = Population(group_mean=mean, group_sd=sds)
         if self.pilot is not None:
             if subjects == 1:
                 raise ValueError(
                     "A pilot speaks about participants, and one agent is none; got 1 subject. Add "
                     "--subjects."
                 )
-            law |= self.pilot.law()
-        if self.own_sd is not None:
-            law |= {"effect_sd": self.own_sd, "own_effect": True}
-        if self.correlation:
-            law["correlation"] = dict(self.correlation)
+            population = self.pilot.population
+        own = self.own_sd is not None
+        population = replace(
+            population,
+            effect=self.size,
+            effect_sd=self.own_sd if own else self.question.effect_sd,
+            own_effect=own,
+            correlation=dict(self.correlation),
+        )
         environment = resolve_environment(self.environment, trials)
         return Cell(
             environment.name,
             environment.settings,
             self.model.name,
-            law=law | dict(mark),
+            population=population,
             sessions=sessions,
             subjects=subjects,
             method=self._method(subjects),
-            options={
-                "measure": self.measure.name,
-                "comparison": self.question.comparison,
-                **self.aim.options,
+            analysis=CellAnalysis(
+                measure=self.measure.name,
+                comparison=self.question.comparison,
+                width=self.aim.width,
+                rope=self.aim.rope,
                 **self._priced(environment, subjects, sessions),
-            },
+            ),
             batch=_batch(subjects * sessions, self._method(subjects)),
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -16,10 +16,11 @@ from knownminds.inference import StoppingRule, SubjectMeasure
 from knownminds.inference.analysis import LEVEL, Analysis
 from knownminds.inference.measure import Tests
 from knownminds.validation.engine import scores
+from knownminds.validation.engine.cells import Cell, Population
 from knownminds.validation.engine.engine import run
 from knownminds.validation.engine.population import check_step_loop
 from knownminds.validation.engine.result import Result
-from knownminds.validation.engine.study import Batch, Cell, Rows, Study
+from knownminds.validation.engine.study import Batch, Rows, Study
 from knownminds.validation.engine.verdicts import Verdict, judge_size, not_judged
 from knownminds.validation.pages.views import Curves
 
@@ -78,10 +79,13 @@ def stopping(question: Power) -> Result:
     single: dict[str, Any] = {name: getattr(question, name) for name in SIZES}
     size = (rule.looks[-1], single["sessions"]) if many else (single["subjects"], rule.looks[-1])
     null = 0.0 if question.comparison != "one" else measure.null
-    options = {"rule": rule.as_dict(), "unit": question.unit}
-    cells = tuple(
-        _with(_cell(replace(sought, size=effect), size, single["trials"], null), options)
+    written = (
+        _cell(replace(sought, size=effect), size, single["trials"], null)
         for effect in (null, sought.size)
+    )
+    cells = tuple(
+        replace(one, analysis=replace(one.analysis, rule=rule.as_dict(), unit=question.unit))
+        for one in written
     )
     sought.check_identified([single["trials"]])
     given = question.option_values() | {"effect": sought.effect, "trials": cells[0].make().n_trials}
@@ -102,20 +106,16 @@ def _cell(sought: Sought, size: tuple[int, int], trials: int | None, null: float
     except ValueError:
         if sought.question.comparison != "one" or not sought.measure.rational:
             raise
-        return replace(cell, model=sought.measure.rational, law={})
+        return replace(cell, model=sought.measure.rational, population=Population())
     return cell
-
-
-def _with(cell: Cell, options: Mapping[str, Any]) -> Cell:
-    return replace(cell, options={**cell.options, **options})
 
 
 def stop_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
     """Let a batch of data sets be looked at until the rule stops: one row per data set."""
     cell = study.cells[batch.cell]
-    model, rule = AGENTS[cell.model], StoppingRule.of(cell.options["rule"])
+    model, rule = AGENTS[cell.model], StoppingRule.of(cell.analysis.rule)
     environment = make(cell.environment, **cell.settings)
-    measure = resolve_measure(cell.options["measure"], model, environment)
+    measure = resolve_measure(cell.analysis.measure, model, environment)
     analysis = analysis_of(cell, measure)
     effect, sessions = conditions_lived(study, batch, measure)
     if analysis.estimator == "together":
@@ -167,8 +167,8 @@ def stopped(analysis: Analysis, tests_of: Callable[[int], Tests], effect: Array)
 def say(rows: Rows) -> Result:
     """Say what the rule does to data sets without an effect and with it."""
     study = rows.study
-    rule = StoppingRule.of(study.cells[0].options["rule"])
-    unit = study.cells[0].options["unit"]
+    rule = StoppingRule.of(study.cells[0].analysis.rule)
+    unit = study.cells[0].analysis.unit
     levels = [np.nan] * len(rule.looks) if rule.nominal is None else rule.levels
     looks = pd.DataFrame({unit: rule.looks, "level": levels})
     table = []
@@ -203,7 +203,7 @@ def say(rows: Rows) -> Result:
                 "failed": failed,
             }
         )
-    title = f"How does the stopping rule behave for {study.cells[-1].options['measure']}?"
+    title = f"How does the stopping rule behave for {study.cells[-1].analysis.measure}?"
     if not table:
         return rows.result(title)
     names = [str(name) for name in looks if str(name).startswith("stops, ")]

@@ -22,9 +22,10 @@ from knownminds.environments import (
     unknown,
 )
 from knownminds.environments.design import Design
+from knownminds.validation.engine.cells import Cell, Population
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.scores import Score, mean
-from knownminds.validation.engine.study import Batch, Cell, Rows, Study
+from knownminds.validation.engine.study import Batch, Rows, Study
 from knownminds.validation.pages.views import Dots
 
 if TYPE_CHECKING:
@@ -104,8 +105,8 @@ def study(question: Audit) -> Study:
         for stimuli in ({"stimuli": s} for s in ("published", "decoupled")) if both else ({},):
             settings = {**SIZES.get(name, {}), **given, **stimuli}
             _check_audited(make(name, **settings))
-            law = {"number": list(ENVIRONMENTS).index(name)}
-            cells.append(Cell(name, settings, RANDOM, law=law, batch=10))
+            population = Population(number=list(ENVIRONMENTS).index(name))
+            cells.append(Cell(name, settings, RANDOM, population=population, batch=10))
     options = question.option_values() | {"environment": one and names[0]}
     return Study("audit", tuple(cells), question.replicates, question.seed, "replicate", options)
 
@@ -116,7 +117,7 @@ def work(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
     environment = cell.make()
     rows = []
     for session in range(batch.first, batch.last):
-        address = (cell.law["number"], session)
+        address = (cell.population.number, session)
         design = environment.draw(session_stream(study.seed, *address))
         row: dict[str, Any] = {"status": "ok", "message": ""}
         if _right(environment, design) is not None:

@@ -72,7 +72,7 @@ def _study(sought: Sought, content: dict[str, Any], size: int, data_sets: int, n
     sizes = {name: getattr(sought.question, name) for name in SIZES}
     sizes[str(sought.question.find)] = size
     subjects, sessions, trials = ([sizes[one]] for one in SIZES)
-    cells = sought.cells(subjects, sessions, trials, {"part_of_search": name})
+    cells = sought.cells(subjects, sessions, trials, name)
     return Study("power", cells, data_sets, sought.question.seed, "replicate", content)
 
 

@@ -28,6 +28,6 @@ def compute(question: Confuse) -> Result:
 
 def read(folder: str | Path) -> Result:
     """Return what the study in a folder says, also if it is not finished."""
-    if read_study(folder)[0].cells[0].law.get("part_of_search") == "start":
+    if read_study(folder)[0].cells[0].step == "start":
         return smallest_comparison.read_search(folder)
     return say(Rows.read(folder))

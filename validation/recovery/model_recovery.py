@@ -46,11 +46,12 @@ from knownminds.validation.engine.arguments import (
     selection_of,
     several,
 )
+from knownminds.validation.engine.cells import Cell, CellAnalysis, Population
 from knownminds.validation.engine.parts import Drawing
 from knownminds.validation.engine.population import Lived, draw_subjects, live
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.scores import Score, share
-from knownminds.validation.engine.study import Batch, Cell, Rows, Study
+from knownminds.validation.engine.study import Batch, Rows, Study
 from knownminds.validation.engine.verdicts import (
     ABOVE_CHANCE,
     CONFUSED_SHARE,
@@ -148,7 +149,7 @@ def confusion_study(question: Confuse) -> Study:
         if min(subjects, sessions) < 1:
             raise ValueError(f"Subjects and sessions are at least 1; got {subjects}, {sessions}.")
         there = resolve_environment(environment, trials)
-        options = _options(question, there, rivals, sessions)
+        analysis = _analysis(question, there, rivals, sessions)
         cells += [
             Cell(
                 there.name,
@@ -156,10 +157,12 @@ def confusion_study(question: Confuse) -> Study:
                 model.name,
                 held[model.name],
                 check_lapse(question.lapse),
-                law=pilot.law() if pilot is not None and pilot.model == model.name else {},
+                population=pilot.population
+                if pilot is not None and pilot.model == model.name
+                else Population(),
                 sessions=sessions,
                 subjects=subjects,
-                options=options,
+                analysis=analysis,
                 batch=subjects * max(1, BATCH // subjects),
             )
             for model in rivals
@@ -171,25 +174,26 @@ def confusion_study(question: Confuse) -> Study:
     return Study("confuse", tuple(cells), question.replicates, question.seed, "subject", content)
 
 
-def _options(
+def _analysis(
     question: Confuse, environment: Environment, rivals: Sequence[type[Model]], sessions: int
-) -> dict[str, Any]:
+) -> CellAnalysis:
     """Return how the rivals are compared; what they have in common shows in a single subject."""
-    options: dict[str, Any] = {
-        "rivals": [model.name for model in rivals],
-        "criteria": list(question.criteria),
-        "all_trials": question.all_trials,
-    }
     selection = common_selection(rivals, question.all_trials)
     first = Cell(environment.name, environment.settings, rivals[0].name, sessions=sessions)
     study = Study("confuse", (first,), seed=question.seed)
     played = live(study, Batch(0, 0, 1), draw_subjects(study, Batch(0, 0, 1)))
     data = [played.data(model, selection=selection) for model in rivals]
-    options["lapse_in"] = [d.model.name for d in data if question.fit_lapse and _heeds_lapse(d)]
+    separate = None
     if not set(LEFT_OUT).isdisjoint(question.criteria):
-        options["separate"] = list(kept_apart(data, _stimuli(played, rivals)))
-        _folds(played, options["separate"])
-    return options
+        separate = list(kept_apart(data, _stimuli(played, rivals)))
+        _folds(played, separate)
+    return CellAnalysis(
+        rivals=[model.name for model in rivals],
+        criteria=list(question.criteria),
+        all_trials=question.all_trials,
+        lapse_in=[d.model.name for d in data if question.fit_lapse and _heeds_lapse(d)],
+        separate=separate,
+    )
 
 
 def check_rivals(rivals: Sequence[type[Model]], environment: Environment) -> None:
@@ -282,18 +286,18 @@ def score_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame
     for "loo", and the true parameters.
     """
     cell = study.cells[batch.cell]
-    options = cell.options
+    analysis = cell.analysis
     subjects = draw_subjects(study, batch)
     sessions = live(study, batch, subjects)
-    folds = _folds(sessions, options["separate"]) if "separate" in options else None
+    folds = None if analysis.separate is None else _folds(sessions, analysis.separate)
     true = {f"true_{n}": subjects.theta[:, k] for k, n in enumerate(_names(cell))}
     columns: dict[str, Any] = {}
     why: list[list[str]] = [[] for _ in range(len(batch))]
-    rivals = [AGENTS[rival] for rival in options["rivals"]]
-    selection = common_selection(rivals, options["all_trials"])
-    for rival in options["rivals"]:
+    rivals = [AGENTS[rival] for rival in analysis.rivals]
+    selection = common_selection(rivals, analysis.all_trials)
+    for rival in analysis.rivals:
         data = sessions.data(AGENTS[rival], selection=selection)
-        scores, reasons = score_model(data, folds, options, threads)
+        scores, reasons = score_model(data, folds, analysis, threads)
         columns |= {f"{name}_{rival}": values for name, values in scores.items()}
         for i, reason in reasons:
             why[i].append(f"{rival}: {reason}")
@@ -307,10 +311,10 @@ def _names(cell: Cell) -> tuple[str, ...]:
 
 
 def score_model(
-    data: ModelData, folds: Folds | None, options: Mapping[str, Any], threads: int | None
+    data: ModelData, folds: Folds | None, analysis: CellAnalysis, threads: int | None
 ) -> tuple[dict[str, Array], list[tuple[int, str]]]:
     """Score one rival by all the criteria; also each subject it failed for, and why."""
-    criteria, lapse = options["criteria"], data.model.name in options["lapse_in"]
+    criteria, lapse = analysis.criteria, data.model.name in analysis.lapse_in
     scores: dict[str, Array] = {}
     reasons: list[tuple[int, str]] = []
     if not {"aic", "bic"}.isdisjoint(criteria):
@@ -466,7 +470,7 @@ def _held(name: str, shares: ShareMatrix, i: int, least: float) -> Held:
 def say(rows: Rows) -> Result:
     """Name the winners of a study and count them, by design and criterion."""
     study, first = rows.study, rows.study.cells[0]
-    models, criteria = list(first.options["rivals"]), list(first.options["criteria"])
+    models, criteria = list(first.analysis.rivals), list(first.analysis.criteria)
     grid = len(study.cells) > len(models)
     pairs, counts, verdicts, figures = [], [], {}, {}
     lost: set[tuple[int, int]] = set()
@@ -513,7 +517,7 @@ def say(rows: Rows) -> Result:
         figures=figures,
         attempted=study.replicates * len(study.cells),
         failed=len(lost),
-        notes=[*_about_selection(models, first.options["all_trials"]), *NOTES],
+        notes=[*_about_selection(models, first.analysis.all_trials), *NOTES],
         options={**study.options, "analysis": [str(ModelChoice(name)) for name in criteria]},
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -28,9 +29,10 @@ from knownminds.validation.engine.arguments import (
     selection_of,
     several,
 )
+from knownminds.validation.engine.cells import Cell, CellAnalysis, Population
+from knownminds.validation.engine.drawn_groups import checked_correlations
 from knownminds.validation.engine.engine import run
 from knownminds.validation.engine.group_fits import sample_group
-from knownminds.validation.engine.group_law import checked_correlations
 from knownminds.validation.engine.parts import Drawing
 from knownminds.validation.engine.population import (
     CHOSEN_PER_BATCH,
@@ -43,7 +45,7 @@ from knownminds.validation.engine.population import (
 )
 from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.result import Result
-from knownminds.validation.engine.study import Batch, Cell, Rows, Study
+from knownminds.validation.engine.study import Batch, Rows, Study
 from knownminds.validation.engine.verdicts import Verdict
 
 from .questions import Recover
@@ -65,8 +67,8 @@ Way = Literal["posterior", "laplace", "mle"]  # what is estimated alone, and its
 METHODS = ("map", "mle", "marginal", "hierarchical")
 OF_GROUPS = ("marginal", "hierarchical")  # methods that estimate all of a replicate together
 INTERVALS = ("posterior", "laplace")
-POPULATIONS: Mapping[str, Mapping[str, Any]] = {
-    "prior": {},
+POPULATIONS: Mapping[str, Population] = {
+    "prior": Population(),
     "group": HYPERPRIOR,
     "correlated": CORRELATED,
 }
@@ -103,62 +105,61 @@ def recovery_cell(question: Recover, subjects: int, sessions: int, trials: int |
     one_of("intervals", question.intervals, INTERVALS)
     one_of("population", question.population, POPULATIONS)
     held = check_truth(model.parameters, question.truth)
-    law = dict(POPULATIONS[question.population])
+    population = POPULATIONS[question.population]
     if known := checked_correlations(model, question.correlation, held):
         if question.population == "correlated":
             raise ValueError(
                 "Correlations are drawn, with --population correlated, or given, with "
                 "--correlation; got both."
             )
-        law["correlation"] = known
+        population = replace(population, correlation=known)
     unknowns = Unknowns.of(model, question.fixed, question.fit_lapse)
     if len(unknowns.parameters) == 0:
         raise ValueError(f"Recovery needs a parameter to estimate; {model.name} has none left.")
     if method in OF_GROUPS and subjects < 2:
         raise ValueError(f"A group needs at least 2 subjects; got {subjects}.")
     selection_of(model, question.all_trials)
-    options: dict[str, Any] = {
-        "fixed": dict(question.fixed or {}),
-        "fit_lapse": question.fit_lapse,
-        "all_trials": question.all_trials,
-    }
-    if method == "map":
-        options["intervals"] = question.intervals
-    options |= chosen_options(environment, question.questions, question.adaptive)
+    analysis = CellAnalysis(
+        fixed=dict(question.fixed or {}),
+        fit_lapse=question.fit_lapse,
+        all_trials=question.all_trials,
+        intervals=question.intervals if method == "map" else "laplace",
+        **chosen_options(environment, question.questions, question.adaptive),
+    )
     return Cell(
         environment.name,
         environment.settings,
         model.name,
         held,
         check_lapse(question.lapse),
-        law,
+        population,
         sessions=sessions,
         subjects=subjects,
         method=method,
-        options=options,
-        batch=_batch(subjects, options, method),
+        analysis=analysis,
+        batch=_batch(subjects, analysis, method),
     )
 
 
-def _batch(subjects: int, options: Mapping[str, Any], method: str) -> int:
+def _batch(subjects: int, analysis: CellAnalysis, method: str) -> int:
     if method in OF_GROUPS:
         return subjects
-    if "questions" in options:
+    if analysis.questions is not None:
         return CHOSEN_PER_BATCH
-    return BATCH_WITH_POSTERIORS if options.get("intervals") == "posterior" else BATCH
+    return BATCH_WITH_POSTERIORS if analysis.intervals == "posterior" else BATCH
 
 
 def _remarks(cell: Cell) -> tuple[str, ...]:
     """Say what a session of the design cannot tell, whatever the estimator."""
-    if "questions" in cell.options:  # of which a session has other ones each time
+    if cell.analysis.questions is not None:  # of which a session has other ones each time
         return ()
     known = identifiability(
         AGENTS[cell.model],
         cell.make(),
-        fixed=cell.options["fixed"],
-        lapse=None if cell.options["fit_lapse"] else cell.lapse or None,
-        fit_lapse=cell.options["fit_lapse"],
-        all_trials=cell.options.get("all_trials", True),
+        fixed=cell.analysis.fixed,
+        lapse=None if cell.analysis.fit_lapse else cell.lapse or None,
+        fit_lapse=cell.analysis.fit_lapse,
+        all_trials=cell.analysis.all_trials,
     )
     return known.sentences
 
@@ -168,10 +169,10 @@ def fit_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
     cell = study.cells[batch.cell]
     subjects = draw_subjects(study, batch)
     theta = subjects.theta
-    model, options = AGENTS[cell.model], cell.options
-    selection = selection_of(model, options["all_trials"])
+    model, analysis = AGENTS[cell.model], cell.analysis
+    selection = selection_of(model, analysis.all_trials)
     data = live(study, batch, subjects).data(model, selection=selection)
-    fixed, lapse = options["fixed"], options["fit_lapse"]
+    fixed, lapse = analysis.fixed, analysis.fit_lapse
     unknowns = Unknowns.of(model, fixed, lapse)
     true = theta[:, unknowns.columns]
     if lapse:
@@ -180,7 +181,7 @@ def fit_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
         alone = fit_known(data, true, "laplace", fixed, lapse, study.seed, threads)
         return alone.assign(**_law_of(data, unknowns, subjects))
     if cell.method != "hierarchical":
-        way: Way = "mle" if cell.method == "mle" else options["intervals"]
+        way: Way = "mle" if cell.method == "mle" else analysis.intervals
         return fit_known(data, true, way, fixed, lapse, study.seed, threads)
     replicate = int(subjects.replicate[0])
     address = (cell.data_key, replicate)
@@ -197,12 +198,12 @@ def fit_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
 
 def goes_together(cell: Cell) -> bool:
     """Whether the parameters of a cell's subjects go together."""
-    return bool(cell.law.get("correlated") or cell.law.get("correlation"))
+    return bool(cell.population.correlated or cell.population.correlation)
 
 
 def unknowns_of(cell: Cell) -> Unknowns:
     """Return what is estimated in a cell."""
-    return Unknowns.of(AGENTS[cell.model], cell.options["fixed"], cell.options["fit_lapse"])
+    return Unknowns.of(AGENTS[cell.model], cell.analysis.fixed, cell.analysis.fit_lapse)
 
 
 def _law_of(data: ModelData, unknowns: Unknowns, subjects: Subjects) -> dict[str, float]:
@@ -229,7 +230,7 @@ def _law_of(data: ModelData, unknowns: Unknowns, subjects: Subjects) -> dict[str
 def _pairs_of(fit: HierarchicalFit, subjects: Subjects, cell: Cell) -> dict[str, float]:
     """Return truth, estimate and 90% interval of each correlation of a group."""
     correlations: dict[str, float] = {}
-    known: Mapping[str, float] = cell.law.get("correlation", {})
+    known = cell.population.correlation
     for pair in fit.pairs:
         drawn = subjects.terms.get(f"cor({pair})")
         truth = known.get(pair, 0.0) if drawn is None else float(drawn[0])
@@ -360,7 +361,7 @@ def say(rows: Rows) -> Result:
     if whole and grid:
         whole = {"From which design on": smallest_designs(whole["Estimates"]), **whole}
     selection = AGENTS[first.model].selection
-    fitted = [] if selection is None else [selection.describe(first.options["all_trials"])]
+    fitted = [] if selection is None else [selection.describe(first.analysis.all_trials)]
     return rows.result(
         f"Can {first.model} be recovered from {first.environment}?",
         verdicts=verdicts[max(verdicts)] if verdicts else {},

@@ -94,7 +94,7 @@ def _study(question: Confuse, size: int, data_sets: int, name: str) -> Study:
     """Return the study of one size; its data sets belong to the step of this name alone."""
     sized: dict[str, Any] = {str(question.find): size, "replicates": data_sets}
     study = confusion_study(replace(question, **sized))
-    cells = tuple(replace(c, law={**c.law, "part_of_search": name}) for c in study.cells)
+    cells = tuple(replace(c, step=name) for c in study.cells)
     content = dict(question.option_values())
     content[str(question.find)] = None
     return replace(study, cells=cells, question=content)
@@ -103,7 +103,7 @@ def _study(question: Confuse, size: int, data_sets: int, name: str) -> Study:
 def _follow(question: Confuse, start: Study, rows_of: Step) -> Result:
     """Go the way of the search, and return its result, as far as it went."""
     names, find, target = (
-        list(start.cells[0].options["rivals"]),
+        list(start.cells[0].analysis.rivals),
         str(question.find),
         question.target,
     )
@@ -165,14 +165,14 @@ def _follow(question: Confuse, start: Study, rows_of: Step) -> Result:
         missing=int(bisection.outcome == "not finished"),
         options={
             **start.options,
-            "analysis": [str(ModelChoice(one)) for one in start.cells[0].options["criteria"]],
+            "analysis": [str(ModelChoice(one)) for one in start.cells[0].analysis.criteria],
         },
     )
 
 
 def _shares(rows: Rows, names: Sequence[str]) -> dict[tuple[int, int], tuple[Score, int]]:
     """Return the share and number of data sets of model i among the first k, by (k, i)."""
-    (criterion,) = rows.study.cells[0].options["criteria"]
+    (criterion,) = rows.study.cells[0].analysis.criteria
     tables = [rows.of(i) for i in range(len(names))]
     shares = {}
     for k in range(2, len(names) + 1):
@@ -189,7 +189,7 @@ def exceedance_limits(rows: Rows, names: Sequence[str], seed: int) -> pd.DataFra
     Empty where the scores are those of whole data sets of several subjects.
     """
     cell = rows.study.cells[0]
-    (criterion,) = cell.options["criteria"]
+    (criterion,) = cell.analysis.criteria
     sign = 1.0 if ModelChoice(criterion).larger else -0.5
     columns = [f"{criterion}_{name}" for name in names]
     pools = [sign * rows.of(i)[columns].dropna().to_numpy(dtype=float) for i in range(len(names))]

@@ -22,10 +22,11 @@ from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Environment, session_stream
 from knownminds.inference.posteriors.posterior import posterior
 from knownminds.validation.data.panels import PanelRows, panel_means
+from knownminds.validation.engine.cells import Cell, CellAnalysis
 from knownminds.validation.engine.population import draw_subjects, live
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.scores import Score
-from knownminds.validation.engine.study import Batch, Cell, Rows, Study
+from knownminds.validation.engine.study import Batch, Rows, Study
 from knownminds.validation.engine.verdicts import Verdict, reason
 
 LEVEL = 0.05  # of the tests of all panels of a rival together
@@ -37,8 +38,8 @@ def prediction_study(
     environment: Environment, model: str, rivals: Sequence[str], subjects: int, seed: int
 ) -> Study:
     """Return the study: a subject of the model is a unit, all in one batch."""
-    options = {"rivals": list(rivals)}
-    cell = Cell(environment.name, environment.settings, model, subjects=subjects, options=options,
+    analysis = CellAnalysis(rivals=list(rivals))
+    cell = Cell(environment.name, environment.settings, model, subjects=subjects, analysis=analysis,
                 batch=subjects)  # fmt: skip
     return Study("predict", (cell,), 1, seed, "subject")
 
@@ -54,7 +55,7 @@ def predict_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFra
     shown = PanelRows(environment, played.columns, played.subject)
     sessions = {cell.model: shown}
     failed = np.zeros(n, dtype=bool)
-    for number, name in enumerate(cell.options["rivals"]):
+    for number, name in enumerate(cell.analysis.rivals):
         rival = AGENTS[name]
         sample = posterior(rival, played.data(rival), seed=study.seed, workers=threads)
         chosen = session_stream(study.seed, _KEY, number).integers(len(sample.draws), size=n)
@@ -84,7 +85,7 @@ def predicted(rows: Rows) -> Result:
         tuple(name[1:]): column for column, name in named.items() if name[0] == cell.model
     }
     tables, verdicts = [], {}
-    for rival in cell.options["rivals"]:
+    for rival in cell.analysis.rivals:
         theirs = {tuple(name[1:]): column for column, name in named.items() if name[0] == rival}
         compared = [
             row for key, column in model_columns.items()
