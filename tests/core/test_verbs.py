@@ -131,18 +131,45 @@ def test_both_give_the_same_answer_about_the_usual_model(verb, knownminds):
     assert "two_step_reduced" in str(answer["options"]["model"])
 
 
-def test_a_look_has_every_wording_and_what_an_agent_says_as_it_is_read(knownminds, tmp_path):
+def test_a_look_has_every_wording_and_condition_and_what_is_read(knownminds, tmp_path):
     code, out, err = knownminds("look", PLACE, "--trials", 2, "--out", tmp_path, "--json")
     assert code == 0, err
     parts = json.loads(out)["parts"]
-    assert len(parts) == 3
+    assert {*parts} == {
+        "two_step_shipped", "two_step_paraphrase_2", "two_step_paraphrase_3",
+        "two_step_history_chat", "two_step_reasoning_chain_of_thought",
+        "two_step_reasoning_step_back",
+    }  # fmt: skip
     for rows in parts.values():
         assert [row["trial"] for row in rows] == [1, 2]
         assert all(row["read"].startswith("ok, action") for row in rows)
-    assert len({rows[0]["shown"] for rows in parts.values()}) == 3
+    first = {name: rows[0]["shown"] for name, rows in parts.items()}
+    alike = {"two_step_shipped", "two_step_history_chat"}  # a chat differs from its second trial on
+    assert len({first[name] for name in first if name not in alike}) == 4
+    assert len({rows[1]["shown"] for rows in parts.values()}) == 6
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "how texts are read" in page
     assert "refused" in page  # of "I cannot choose."
+    assert page.count('<details class="fold long">') == 3  # the first three are open
+
+
+def test_a_look_at_a_members_file_and_at_one_with_pictures(knownminds, tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from knownminds.environments import TwoStep\n\n\nclass Mine(TwoStep):\n"
+        '    """Mine."""\n\n    name = "my_two_step"\n',
+        encoding="utf-8",
+    )
+    words = ("look", "my_two_step", "--plugin", file, "--trials", 1, "--out", tmp_path / "a")
+    code, _, err = knownminds(*words)
+    assert code == 0, err
+    code, out, err = knownminds("look", "marker_location", "--set", "modality=image", "--trials", 1,
+                                "--out", tmp_path / "b", "--json")  # fmt: skip
+    assert code == 0, err
+    assert "marker_location_modality_text" in json.loads(out)["parts"]
+    page = (tmp_path / "b" / "report.html").read_text(encoding="utf-8")
+    assert "marker_location, shipped: the first pictures." in page
+    assert "paraphrase_2: the first pictures." not in page  # which are the same
 
 
 def test_scores_of_a_paper_are_those_of_the_command(knownminds, tmp_path):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 
 import matplotlib as mpl
 import numpy as np
@@ -21,6 +22,7 @@ from knownminds.environments import (
     session_stream,
     unknown,
 )
+from knownminds.environments.conditions import SHARED_DESIGN
 from knownminds.llm_adapters.runs.participant import RUN
 from knownminds.validation.benchmarks.plan import read_plan
 from knownminds.validation.benchmarks.registry import PAPERS
@@ -33,9 +35,10 @@ from knownminds.validation.pages import figures as draw
 from .dry_runs import exchanges
 from .questions import Look
 from .transcripts import new_messages, shown_message
-from .wordings import wordings_of
+from .wordings import SHIPPED, wordings_of
 
 PICTURES = 6  # of a part
+UNFOLDED = 3  # parts that a page shows open
 STRANGE = ("I cannot choose.", "42 or so, I think", "")  # texts that are tried besides a good one
 NOTES = (
     "The first prompt of each part is the very one that `run` with this seed sends first; later "
@@ -48,11 +51,14 @@ look = verb(Look, __name__)
 
 def compute(question: Look) -> Result:
     """Answer `look`."""
-    places = _places(question)
+    shown = [
+        (title, told, environment)
+        for name, place in _places(question)
+        for title, told, environment in (*_wordings(name, place), *_conditions(question, place))
+    ]
     parts = [
-        part
-        for name, environment in places
-        for part in _parts(name, environment, question.trials, question.seed)
+        _part(*one, question.trials, question.seed, folded=number >= UNFOLDED)
+        for number, one in enumerate(shown)
     ]
     rows = [{"experiment": part.title, "trials shown": len(part.rows)} for part in parts]
     result = Result(
@@ -79,32 +85,63 @@ def _places(question: Look) -> list[tuple[str, Environment]]:
     return [(cell.name, cell.environment) for cell in read_plan(question.name).cells]
 
 
-def _parts(name: str, environment: Environment, n: int, seed: int) -> list[Part]:
-    """Return a part for each wording: a table of what is said, and the pictures."""
-    parts = []
-    for wording, worded in wordings_of(environment).items():
-        agent = AGENTS[usual_model(worded)]
-        if not agent.plays(worded):
-            agent = next(one for one in AGENTS.values() if one.plays(worded))
-        told = exchanges(worded, agent, n, seed)
-        table = _table(told)
-        title = f"{name}, {wording}" if len(wordings_of(environment)) > 1 else name
-        images = [image for prompt, _ in told for image in prompt.images][:PICTURES]
-        captions = f"{title}: the first pictures."
-        parts.append(
-            Part(
-                f"{name}-{wording}".replace("/", "-"),
-                title,
-                f"Played by {agent.name} with parameters at the centre of its priors.",
-                table,
-                {
-                    f"{title}: the first trials": table,
-                    f"{title}: how texts are read": _readings(worded, told, seed),
-                },
-                {captions: Drawing(_pixels(images), draw_pictures)} if images else {},
-            )
-        )
-    return parts
+def _wordings(name: str, place: Environment) -> Iterator[tuple[str, str, Environment]]:
+    """Yield an experiment in all of its words: a title, which words, and the experiment."""
+    wordings = wordings_of(place)
+    for wording, worded in wordings.items():
+        other = f"in the words {wording}" if len(wordings) > 1 and wording != SHIPPED else ""
+        yield f"{name}, {wording}" if len(wordings) > 1 else name, other, worded
+
+
+def _conditions(question: Look, place: Environment) -> Iterator[tuple[str, str, Environment]]:
+    """Yield an experiment under each other condition alone; those of a paper stand in its plan."""
+    if question.name in PAPERS:
+        return
+    for setting, declared in place.setting_table.items():
+        called = declared.called or setting
+        _, one_of, values = str(declared.rule).partition("one of ")
+        if called not in SHARED_DESIGN or not one_of:
+            continue
+        for value in values.split(", "):
+            if value != place.settings[called]:
+                try:
+                    changed = make(place.name, **{**place.settings, called: value})
+                except ValueError:  # it does not go with the other settings
+                    continue
+                yield f"{place.name}, {called} {value}", f"with {called}={value}", changed
+
+
+def _part(title: str, other: str, place: Environment, n: int, seed: int, *, folded: bool) -> Part:
+    """Return what is said in an experiment, how it is read, and pictures of those words that ship.
+
+    Parameters
+    ----------
+    other
+        What is another than in the experiment as it is.
+    """
+    agent = AGENTS[usual_model(place)]
+    if not agent.plays(place):
+        agent = next(one for one in AGENTS.values() if one.plays(place))
+    told = exchanges(place, agent, n, seed)
+    table = _table(told)
+    images = [image for prompt, _ in told for image in prompt.images][:PICTURES]
+    if other.startswith("in the words"):  # which show the pictures of those that ship
+        images = []
+    about = f"Played by {agent.name} with parameters at the centre of its priors"
+    return Part(
+        re.sub(r"[^\w.=-]+", "-", title),
+        title,
+        f"{about}, {other}." if other else f"{about}.",
+        table,
+        {
+            f"{title}: the first trials": table,
+            f"{title}: how texts are read": _readings(place, told, seed),
+        },
+        {f"{title}: the first pictures.": Drawing(_pixels(images), draw_pictures)}
+        if images
+        else {},
+        folded=folded,
+    )
 
 
 def _table(told: Sequence[tuple[Prompt, Answer]]) -> pd.DataFrame:

@@ -419,8 +419,8 @@ class AskServe(PlayedQuestion["Served"]):
 class Look(Question["Result"]):
     """Write a page with what an experiment or a paper shows, and how answers are read.
 
-    It has the first prompts in every wording, stimuli as pictures, what the parser makes of some
-    texts, and trials that a known agent plays.
+    It has the first prompts in every wording and under every condition, stimuli as pictures, what
+    the parser makes of some texts, and trials that a known agent plays.
 
     Parameters
     ----------

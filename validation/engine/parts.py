@@ -54,6 +54,8 @@ class Part:
         By title, and by caption, as in `Result`.
     command
         The command line that computes its numbers from files; "" if there is none.
+    folded
+        Whether a page shows its title alone until a reader opens it.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Part:
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     figures: Mapping[str, Drawing] = field(default_factory=dict, repr=False)
     command: str = ""
+    folded: bool = False
 
     def __post_init__(self) -> None:
         """Leave out tables without rows."""
