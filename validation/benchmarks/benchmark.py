@@ -35,10 +35,10 @@ from knownminds.validation.data.trials_of_runs import (
     with_columns,
 )
 from knownminds.validation.engine.study import versions
-from knownminds.validation.pages.views import WHO
+from knownminds.validation.pages.views import KNOWN, WHO
 
 from .known import live
-from .paper import CELL, KNOWN, SCORES, VARIANT, About
+from .paper import CELL, SCORES, VARIANT, About
 from .plan import BASE, Cell, Plan, read_plan
 from .public_files import CROWD, PublicFiles, is_checkout, public_files
 from .registry import plan_of

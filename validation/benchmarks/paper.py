@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,9 +20,9 @@ import pandas as pd
 from knownminds.environments import ANSWERED, Environment
 from knownminds.validation.data.scores_of_trials import INFLUENCE
 from knownminds.validation.engine.parts import Drawing, Part
-from knownminds.validation.pages.views import WHO, Figure, Grid, TableView, View
+from knownminds.validation.pages.views import KNOWN, WHO, Figure, Grid, TableView, View
 
-CELL, KNOWN, VARIANT = "cell", "known_mind", "variant"
+CELL, VARIANT = "cell", "variant"
 SEVERAL = " + "  # between the cells of a score that is computed from several
 Computed = TypeVar("Computed")
 SCORES = [WHO, "score", CELL, "value", "standard_error", "freedom", INFLUENCE]
@@ -143,13 +143,20 @@ class Chapter:
     compared: bool
     optional: bool
 
-    def part(self, shown: Shown) -> Part:
+    def part(self, shown: Shown, known: Sequence[str] = ()) -> Part:
         """Return the part of what was computed: its frame, tables and drawings."""
         paragraph = inspect.getdoc(self.show) or ""
-        return part_of(self.show.__name__, self.title, paragraph, shown)
+        return part_of(self.show.__name__, self.title, paragraph, shown, known)
 
 
-def part_of(name: str, title: str, paragraph: str, shown: Shown) -> Part:
+def marked(frame: pd.DataFrame, known: Sequence[str]) -> pd.DataFrame:
+    """Return a frame of participants that says which are known agents, so that figures show it."""
+    if not known or WHO not in frame:
+        return frame
+    return frame.assign(**{KNOWN: frame[WHO].isin(list(known))})
+
+
+def part_of(name: str, title: str, paragraph: str, shown: Shown, known: Sequence[str] = ()) -> Part:
     """Return a part from its frame and views; what has no row to show is left out."""
     frame, *views = shown
     assert isinstance(frame, pd.DataFrame)
@@ -160,7 +167,9 @@ def part_of(name: str, title: str, paragraph: str, shown: Shown) -> Part:
         if isinstance(view, TableView):
             tables |= view.tables(frame)
         elif isinstance(view, Figure):
-            figures |= view.drawings(frame)
+            of = view.of
+            drawn = view if of is None else replace(view, of=marked(of, known))
+            figures |= drawn.drawings(marked(frame, known))
     saved = frame.drop(columns=INFLUENCE, errors="ignore")
     return Part(name, title, " ".join(" ".join(texts).split()), saved, tables, figures)
 
@@ -222,11 +231,12 @@ class Paper:
         every = self._shown(answers)
         scores = scores_in(shown[0] for chapter, shown in every if chapter.compared)
         further = scores_in(compute(answers) for compute in self.further)
-        return [chapter.part(shown) for chapter, shown in every], scores, further
+        return [chapter.part(shown, about.known) for chapter, shown in every], scores, further
 
     def parts_of(self, answers: Answers) -> list[Part]:
         """Return all parts of answers that are prepared."""
-        return [chapter.part(shown) for chapter, shown in self._shown(answers)]
+        known = answers.about.known
+        return [chapter.part(shown, known) for chapter, shown in self._shown(answers)]
 
     def _shown(self, answers: Answers) -> list[tuple[Chapter, Shown]]:
         """Compute all parts, and leave out those that may lack and have no row."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from textwrap import wrap
-
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
@@ -67,7 +65,7 @@ def draw_radar(scores: pd.DataFrame) -> Figure:
     Columns participant, metric, normalised, normalised_low, normalised_high.
     """
     groups = list(scores.groupby("participant", sort=False))
-    across = min(len(groups), 2)
+    across = draw.beside(min(len(groups), 2))
     down = -(-len(groups) // across)
     wide, high, disc, below = 3.6, 3.6, 2.0, 0.4  # inches of a panel, its disc, the key
     size = wide * across, high * down + below
@@ -79,7 +77,7 @@ def draw_radar(scores: pd.DataFrame) -> Figure:
         axis = figure.add_axes((*corner, disc / size[0], disc / size[1]), projection="polar")
         assert isinstance(axis, PolarAxes)
         _radar(axis, rows)
-        title = "\n".join(wrap(str(name), LONGEST))
+        title = draw.in_lines(str(name), LONGEST)
         axis.set_title(title, fontsize=draw.TITLE, fontweight="bold", pad=28)
     key = (
         "dashed ring: random answers (0)", "bold ring: reference (1)",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from textwrap import wrap
 from typing import Any, Literal
 
 import matplotlib as mpl
@@ -30,13 +33,49 @@ SMALL, TITLE = 8, 9  # points of letters
 ERRORS = 2  # standard errors that error bars show to either side
 
 Style = tuple[str, str, str]  # colour, marker, dash
+PHONE_WIDTH = 3.9  # inches: what a window of 420 px shows
+_on_phones: ContextVar[bool] = ContextVar("on_phones", default=False)
+
+
+@contextmanager
+def on_phones() -> Iterator[None]:
+    """Let figures be laid out for a narrow window: a panel in each row."""
+    token = _on_phones.set(True)
+    try:
+        yield
+    finally:
+        _on_phones.reset(token)
+
+
+def beside(most: int) -> int:
+    """Return how many panels of so many stand side by side."""
+    return 1 if _on_phones.get() else most
+
+
+def letters(most: int) -> int:
+    """Return how many of so many letters across a page there is room for."""
+    return int(most * PHONE_WIDTH / PAGE_WIDTH) if _on_phones.get() else most
+
+
+def widened(figure: Figure, least: float) -> None:
+    """Make a figure at least so wide, in inches, where there is room."""
+    wide, high = figure.get_size_inches()
+    if not _on_phones.get():
+        figure.set_size_inches(max(wide, least), high)
+
+
+def in_lines(text: str, most: int) -> str:
+    """Return a text in lines of so many letters; no name is broken."""
+    return "\n".join(wrap(text, most, break_long_words=False, break_on_hyphens=False))
 
 
 def panels(n: int, *, height: float = 2.6, columns: int = 3) -> tuple[Figure, list[Axes]]:
     """Return a figure of n panels in rows, as wide as a journal's column or page at most."""
-    across = min(n, columns + (n == columns + 1 == 4))  # none stands in a row alone
-    down = -(-n // across)
+    across = beside(min(n, columns + (n == columns + 1 == 4)))  # none stands in a row alone
     wide = min(max(WIDTH * across, COLUMN_WIDTH), PAGE_WIDTH)
+    if _on_phones.get():
+        wide = PHONE_WIDTH
+    down = -(-n // across)
     figure = Figure(figsize=(wide, height * down), layout="constrained")
     axes = [figure.add_subplot(down, across, k + 1) for k in range(n)]
     for axis in axes:
@@ -181,6 +220,18 @@ def key(figure: Figure, axis: Axes, columns: int = 4) -> None:
             frameon=False,
             fontsize=SMALL,
         )
+
+
+def arrows(axis: Axes, low: Array, high: Array, at: Array, colour: str) -> None:
+    """Draw an arrow where an interval, or all of it, lies beyond the limits of x."""
+    left, right = axis.get_xlim()
+    for there, x, marker in ((low < left, left, "<"), (high > right, right, ">")):
+        if not there.any():
+            continue
+        axis.plot(
+            np.full(int(there.sum()), x), at[there], linestyle="none", marker=marker, color=colour,
+            markersize=4, clip_on=False,
+        )  # fmt: skip
 
 
 def limit(axis: Axes, value: float, dash: str = "--") -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
@@ -20,6 +21,7 @@ from knownminds.validation.engine.parts import Drawing, Part, flat
 from knownminds.validation.engine.screen import Said, shown
 from knownminds.validation.studies import POSTERIOR, RESULT
 
+from . import figures as draw
 from .html import fill
 
 PAGE = "report.html"
@@ -54,15 +56,36 @@ def page_text(result: Written) -> str:
     return _filled(result, [picture(one.figure(), "svg") for _, one in result.every_figure])
 
 
+def _for_phones(drawing: Drawing, svg: bytes) -> str:
+    """Return a figure laid out for a narrow window; "" if it fits one as it is, or never does."""
+    if _wide(svg) <= draw.PHONE_WIDTH:
+        return ""
+    with draw.on_phones(), warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)  # of a layout that finds no room
+        try:
+            narrow = picture(drawing.figure(), "svg")
+        except UserWarning:
+            return ""
+    return narrow.decode() if _wide(narrow) <= draw.PHONE_WIDTH else ""
+
+
+def _wide(svg: bytes) -> float:
+    """Return the width of a figure in inches, to a hundredth."""
+    found = re.search(rb'width="([0-9.]+)pt"', svg)
+    return round(float(found[1]) / 72, 2) if found else 0.0
+
+
 def _filled(result: Written, pictures: Sequence[bytes]) -> str:
     """Fill in the template; `pictures` are the SVGs of all figures in their order."""
-    drawn = iter(enumerate(pictures, start=1))
+    every = [one for _, one in result.every_figure]
+    narrow = [_for_phones(one, svg) for one, svg in zip(every, pictures, strict=True)]
+    drawn = iter(enumerate(zip(pictures, narrow, strict=True), start=1))
     number = count(1)
 
     def views(held: Written | Part) -> dict[str, Any]:
         figures = [
-            (position, caption, svg.decode())
-            for caption, (position, svg) in zip(held.figures, drawn, strict=False)
+            (position, caption, svg.decode(), small)
+            for caption, (position, (svg, small)) in zip(held.figures, drawn, strict=False)
         ]
         tables = [(next(number), *_readable(title, table)) for title, table in held.tables.items()]
         return {"figures": figures, "tables": tables}

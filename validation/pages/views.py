@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -20,11 +19,14 @@ from knownminds.validation.engine.scores import Interval, Score
 from . import figures as draw
 
 WHO = "participant"
+KNOWN = "known_mind"  # a column: whether a participant is a known agent
+MODELS, AGENTS = "models", "known agents"
 PEOPLE_COLOUR = "#CC79A7"
 NAMES = (WHO, "model", "of", "who")  # columns whose values are written as they are
 MOST_PANELS = 24
 SIZES = ("subjects", "sessions", "trials")
 LEAST_WIDE = 5.5  # inches
+LONG = 30  # letters of a line of a name beside panels
 LETTERS = 84  # of a line of titles of the panels that stand side by side
 KEY = 90  # letters in a row of a figure's key
 MANY = 100  # points of a line from which on they are pixels, not vectors
@@ -242,6 +244,7 @@ class Dots(Figure):
         rows = rows[np.isfinite(rows["value"])]
         names = [self.along, self.panel, self.series, "value", "low", "high"]
         names += [self.null] if isinstance(self.null, str) else []
+        names += [KNOWN] if KNOWN in rows and self.along == WHO else []
         kept = rows[[name for name in dict.fromkeys(names) if name]].reset_index(drop=True)
         return Drawing(kept, partial(draw_dots, view=self)) if len(kept) else None
 
@@ -252,9 +255,15 @@ def draw_dots(rows: pd.DataFrame, view: Dots) -> Plot:
         list(dict.fromkeys(_labels(rows, column)))
         for column in (view.along, view.panel, view.series)
     )
+    known = set(rows[view.along][rows[KNOWN]]) if KNOWN in rows else set()
+    if known and kinds == [""] and len(known) < len(names):  # models beside known agents
+        rows = rows.assign(**{KNOWN: np.where(rows[KNOWN], AGENTS, MODELS)})
+        view, kinds = replace(view, series=KNOWN), [MODELS, AGENTS]
     looks = looks_of(kinds)
     left = len(panels) - MOST_PANELS
-    height = 0.24 * len(names) * max(1.0, 0.35 * len(kinds) + 0.5) + 0.9
+    side = view.series != KNOWN  # whether what is of one name stands side by side
+    height = 0.24 * len(names) * max(1.0, 0.35 * len(kinds) + 0.5 if side else 1.0) + 0.9
+    shown_names = [draw.in_lines(name, min(LONG, draw.letters(2 * LONG))) for name in names]
     figure, axes = wide_panels(min(len(panels), MOST_PANELS), height=height)
     position = {name: k for k, name in enumerate(names)}
     people = view.people if view.people and np.isfinite(view.people["value"]) else None
@@ -267,10 +276,12 @@ def draw_dots(rows: pd.DataFrame, view: Dots) -> Plot:
             axis.axvline(view.null, color=draw.GREY, linewidth=1, zorder=0)
         if people is not None:
             mark_people(axis, people)
+        drawn = []
         for j, kind in enumerate(kinds):
             some = shown[np.array(_labels(shown, view.series)) == kind]
-            shift = min(0.22, 0.8 / len(kinds)) * (j - (len(kinds) - 1) / 2)
+            shift = min(0.22, 0.8 / len(kinds)) * (j - (len(kinds) - 1) / 2) if side else 0.0
             at = np.array([position[name] for name in _labels(some, view.along)]) + shift
+            drawn.append((kind, at, some))
             colour, marker, _ = looks[kind]
             axis.hlines(at, some["low"], some["high"], color=colour, linewidth=1.3)
             label = kind if len(kinds) > 1 else None
@@ -280,10 +291,19 @@ def draw_dots(rows: pd.DataFrame, view: Dots) -> Plot:
             )  # fmt: skip
             if isinstance(view.null, str):
                 axis.plot(some[view.null], at, "x", color="black", markersize=4)
-        axis.set_yticks(range(len(names)), names if draw.leftmost(axis) else [""] * len(names))
+        axis.set_yticks(
+            range(len(names)), shown_names if draw.leftmost(axis) else [""] * len(names)
+        )
+        for tick, name in zip(axis.get_yticklabels(), names, strict=True):
+            if name in known:
+                tick.set(style="italic", color=draw.GREY)
         axis.set_ylim(len(names) - 0.4, -0.6)
         axis.set_xlim(*(_reach(shown, view, people) if view.free else reach))
-        entitle(axis, title, max(map(len, names)))
+        for kind, at, some in drawn:
+            low, high = (some[[end, "value"]].agg(least, axis=1).to_numpy(dtype=float)
+                         for end, least in (("low", "min"), ("high", "max")))  # fmt: skip
+            draw.arrows(axis, low, high, at, looks[kind][0])
+        entitle(axis, title, max(map(len, "\n".join(shown_names).split("\n"))))
     figure.supxlabel(view.label, fontsize=draw.SMALL)
     key(figure, axes[0])
     return figure
@@ -410,6 +430,8 @@ def draw_curves(rows: pd.DataFrame, view: Curves) -> Plot:
     ][:MOST_PANELS]
     names = rows[list(view.series)].astype(str).agg(", ".join, axis=1) if view.series else None
     looks = looks_of([""] if names is None else list(dict.fromkeys(names)))
+    if KNOWN in rows and names is not None:
+        looks |= _grey(list(dict.fromkeys(names[rows[KNOWN]])))
     figure, axes = wide_panels(len(panels), height=2.6)
     for axis, (title, y, part) in zip(axes, panels, strict=True):
         _draw_background(axis, title, part, view)
@@ -491,24 +513,29 @@ def looks_of(names: Sequence[str]) -> dict[str, draw.Style]:
     return dict(zip(names, draw.styles(len(names)), strict=True))
 
 
+def _grey(names: Sequence[str]) -> dict[str, draw.Style]:
+    """Return looks of known agents: grey, with shapes and dashes of their own."""
+    looks = zip(names, draw.styles(len(names)), strict=True)
+    return {name: (draw.GREY, marker, dash) for name, (_, marker, dash) in looks}
+
+
 def entitle(axis: Axes, text: str, beside: int = 0) -> None:
     """Write a title above a panel, in lines that fit it; letters stand beside all panels."""
     position = axis.get_subplotspec()
     across = position.get_gridspec().ncols if position else 1
-    draw.entitle(axis, "\n".join(wrap(text, max(12, (LETTERS - beside) // across))))
+    draw.entitle(axis, draw.in_lines(text, max(12, (draw.letters(LETTERS) - beside) // across)))
 
 
 def key(figure: Plot, axis: Axes) -> None:
     """Put the names of an axis's curves above the panels, as many in a row as have room."""
     longest = max(map(len, axis.get_legend_handles_labels()[1]), default=1)
-    draw.key(figure, axis, columns=max(1, min(4, KEY // (longest + 6))))
+    draw.key(figure, axis, columns=max(1, min(4, draw.letters(KEY) // (longest + 6))))
 
 
 def wide_panels(n: int, *, height: float, columns: int = 3) -> tuple[Plot, list[Axes]]:
     """Return a figure of n panels that has room for the names at its side."""
     figure, axes = draw.panels(max(n, 1), height=height, columns=columns)
-    width, tall = figure.get_size_inches()
-    figure.set_size_inches(max(width, LEAST_WIDE), tall)
+    draw.widened(figure, LEAST_WIDE)
     return figure, axes
 
 
