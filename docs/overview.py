@@ -26,11 +26,11 @@ SUBJECTS, SHOWN, SEED = 200, 20, 7
 SIZES = (24, 96)  # visits to each of four casinos
 
 
-def _minds(axes: Any, theta: NDArray[np.float64]) -> None:
+def _agents(axes: Any, theta: NDArray[np.float64]) -> None:
     axes.scatter(theta[:, 0], theta[:, 1], s=9, color=GREY, alpha=0.6, lw=0)
     axes.scatter(theta[SHOWN, 0], theta[SHOWN, 1], s=60, color=ORANGE)
     axes.set(xlabel="learning rate α", ylabel="inverse temperature β", ylim=(0, 14))
-    axes.set_title("1  Known minds", loc="left", fontweight="bold")
+    axes.set_title("1  Known agents", loc="left", fontweight="bold")
 
 
 def _session(axes: Any, frame: Any) -> None:
@@ -65,7 +65,7 @@ def main() -> None:
     theta = RescorlaWagner.parameters.draw(np.random.default_rng(SEED), SUBJECTS)
     plt.rcParams |= {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
     figure, panels = plt.subplots(1, 4, figsize=(11, 3.3), width_ratios=(1, 1.25, 1, 1))
-    _minds(panels[0], theta)
+    _agents(panels[0], theta)
     for visits, axes in zip(SIZES, panels[2:], strict=True):
         trials = simulate(RescorlaWagner, theta, InstrumentalLearning(n_visits=visits), seed=SEED)
         if visits == SIZES[0]:

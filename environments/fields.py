@@ -342,7 +342,7 @@ def _tuples(values: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Told:
+class CheckedBy:
     """Anything that a function of name and value accepts, with the rule in words."""
 
     take: Rule
@@ -358,7 +358,7 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Unless:
+class OrNone:
     """None, or what another rule allows."""
 
     rule: Rule
@@ -384,8 +384,8 @@ def as_given(name: str, given: Any) -> Any:
     return given
 
 
-YES_OR_NO = Told(yes_or_no, "True or False")
-FILE = Told(as_given, "the path of a file, or None")
-WORDS = Told(as_given, "the path of a TOML file, or None")  # changes words, never trials
-TEXT = Told(lambda name, given: str(given), "a text")
+YES_OR_NO = CheckedBy(yes_or_no, "True or False")
+FILE = CheckedBy(as_given, "the path of a file, or None")
+WORDS = CheckedBy(as_given, "the path of a TOML file, or None")  # changes words, never trials
+TEXT = CheckedBy(lambda name, given: str(given), "a text")
 ENDS = Numbers("is a lower and a higher number", lambda ends: ends[0] < ends[1], (2,))

@@ -13,7 +13,7 @@ from knownminds.environments.words.prompt import Prompt
 from .design import Design
 from .environment import Environment
 from .turn import Choice, Observation, Turn, Turns
-from .world import Drawn, World, plain
+from .world import TrialTables, World, plain
 
 # Each field has its name and its values by trial, or None if they depend on earlier actions.
 _Columns = Sequence[tuple[str, list[Any] | None]]
@@ -54,7 +54,7 @@ class Session:
         self._present = table["present"].tolist() if "present" in table else None
         self._spans = table[world.span].tolist() if world.span else [0] * environment.n_trials
         self._span: Any = None
-        self._world, self._drawn = world(), Drawn(table)
+        self._world, self._drawn = world(), TrialTables(table)
         self._seen: Observation | None = None
         self._turn_to(0)
 

@@ -92,7 +92,7 @@ def _follow_session(
     """Yield the trials of a session that happen, each with what it shows and pays."""
     present = table["present"].tolist() if "present" in table else [True] * len(actions)
     spans = table[world.span].tolist() if world.span else [0] * len(actions)
-    session_world, drawn, span, fell = world(), Drawn(table), None, False
+    session_world, drawn, span, fell = world(), TrialTables(table), None, False
     for trial, action in enumerate(actions):
         if not present[trial]:
             continue
@@ -153,7 +153,7 @@ class Table:
         return rows
 
 
-class Drawn:
+class TrialTables:
     """The numbers that the tables of one session hold for a trial, as attributes."""
 
     def __init__(self, table: Mapping[str, NDArray[Any]]):

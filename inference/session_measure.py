@@ -82,7 +82,7 @@ def mean_by(group: Integers, values: Array, n: int) -> Array:
 
 
 @dataclass(eq=False, kw_only=True)
-class PlacedMeasure(Measure):
+class DesignMeasure(Measure):
     """A measure whose truth depends on the design of an experiment.
 
     Parameters
@@ -100,7 +100,7 @@ class PlacedMeasure(Measure):
         kind = ENVIRONMENTS[self.environments[0]]
         return self.environment or made(kind, json.dumps(dict(self.settings)))
 
-    def in_place(self, environment: Environment) -> PlacedMeasure:
+    def in_place(self, environment: Environment) -> DesignMeasure:
         """Return the measure whose truth is that of the experiment, always the same object."""
         if environment.name not in self.environments:
             raise ValueError(
@@ -111,7 +111,7 @@ class PlacedMeasure(Measure):
 
 
 @lru_cache(maxsize=64)  # one object each, since curves of dials are cached by object
-def _placed(measure: PlacedMeasure, kind: type[Environment], settings: str) -> PlacedMeasure:
+def _placed(measure: DesignMeasure, kind: type[Environment], settings: str) -> DesignMeasure:
     chosen, known = kind(**json.loads(settings)), measure.place
     same = (chosen.name, chosen.settings) == (known.name, known.settings)
     return measure if same else replace(measure, environment=chosen)
@@ -124,7 +124,7 @@ def made(kind: type[Environment], settings: str) -> Environment:
 
 
 @dataclass(eq=False, kw_only=True)
-class SimulatedMeasure(PlacedMeasure, SubjectMeasure):
+class SimulatedMeasure(DesignMeasure, SubjectMeasure):
     """A measure whose truth is simulated: the agent's value in many sessions made for this.
 
     All agents take sessions from the same fixed seed, so that the truth grows smoothly with a dial.

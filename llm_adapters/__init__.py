@@ -1,4 +1,4 @@
-"""Language models in the participant's chair, and known minds that answer in their stead.
+"""Language models in the participant's chair, and known agents that answer in their stead.
 
 `ADAPTERS` lists every adapter by name; `load` imports one, and with it the package it needs.
 """
@@ -21,7 +21,7 @@ from .adapter import (
     Usage,
     check_heeds,
 )
-from .known_minds.synthetic import Synthetic
+from .known_agents.synthetic import Synthetic
 from .providers.openai import HOSTS
 from .runs.runner import run_session
 

@@ -155,13 +155,13 @@ def interval(values):
 
 if __name__ == "__main__":
     reader = argparse.ArgumentParser()
-    reader.add_argument("--minds", type=int, default=100)
+    reader.add_argument("--agents", type=int, default=100)
     reader.add_argument("--seed", type=int, default=1)
     arguments = reader.parse_args()
     rng = np.random.default_rng(arguments.seed)
-    z = rng.normal(size=(arguments.minds, 2))
+    z = rng.normal(size=(arguments.agents, 2))
     agents = np.exp(PRIOR.mean[:2] + PRIOR.sd[:2] * z)
-    uniforms = rng.random((arguments.minds, QUESTIONS))
+    uniforms = rng.random((arguments.agents, QUESTIONS))
     environment = questionnaire()
     ways = {"chosen": Ours(environment), "ADOpy": Adopy()}
     results = {}
@@ -169,7 +169,7 @@ if __name__ == "__main__":
         played(way, agents[:1], uniforms[:1])  # compiled and cached
         results[name] = played(way, agents, uniforms)
     print(
-        f"{arguments.minds} agents, {QUESTIONS} of {environment.n_trials} questions, "
+        f"{arguments.agents} agents, {QUESTIONS} of {environment.n_trials} questions, "
         f"seed {arguments.seed}"
     )
     print(f"{'':<16}{'nats':>24}{'sd of log k':>24}{'CPU per question':>20}")

@@ -11,7 +11,7 @@ def evaluate(task, base_url, folder, **options):
     """Evaluate a task with a model behind an address, and return the log."""
 
     model = get_model(
-        "openai-api/ours/known-mind",
+        "openai-api/ours/known-agent",
         base_url=base_url,
         api_key="none",
         memoize=False,

@@ -156,8 +156,8 @@ def resolve_experiment(
     from knownminds.validation.engine.arguments import resolve_environment
 
     experiment = make(environment)
-    minds = list(models) if isinstance(models, Sequence) else [models]
-    parameters = list(dict.fromkeys(name for model in minds for name in model.parameters.names))
+    several = list(models) if isinstance(models, Sequence) else [models]
+    parameters = list(dict.fromkeys(name for model in several for name in model.parameters.names))
     truth: dict[str, float] = {}
     settings: dict[str, Any] = {}
     if design is not None:
@@ -174,8 +174,8 @@ def resolve_experiment(
                 settings[name] = value
         else:
             known = [*parameters, *experiment.settings]
-            whose = " or ".join(model.name for model in minds)
-            kind = f"parameter of {whose} or setting" if minds else "setting"
+            whose = " or ".join(model.name for model in several)
+            kind = f"parameter of {whose} or setting" if several else "setting"
             kind += f" of {experiment.name}"
             raise ValueError(unknown(kind, name, known))
     return resolve_environment(make(environment, **experiment.settings | settings), trials), truth

@@ -26,7 +26,7 @@ from .symbols import (
     symbol,
     within,
 )
-from .tracing import Passage, entries
+from .tracing import WorldTrial, entries
 
 # JavaScript computes these operations exactly as Python does, to the last bit.
 EXACT = frozenset(("number", "symbol", "add", "sub", "mul", "div", "select", "gt", "eq", "not"))
@@ -40,7 +40,7 @@ _SCRIPT |= {"max": "Math.max", "min": "Math.min"}
 _NAMES = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 # The values that a trial showed and paid, in the order of `Script.shown` and `Script.paid`.
-Lived = tuple[float, ...]
+Way = tuple[float, ...]
 
 
 class Script:
@@ -64,7 +64,7 @@ class Script:
         self.environment = environment
         with new_graph(), explained(environment.world):
             self._action = symbol("action", DATA)
-            self._passage = Passage(
+            self._passage = WorldTrial(
                 environment.world,
                 environment.drawn,
                 self._action,
@@ -102,7 +102,7 @@ class Script:
     def _n_actions(self) -> int:
         return self.environment.n_actions
 
-    def ways(self, design: Design) -> Iterator[dict[int, set[Lived]]]:
+    def ways(self, design: Design) -> Iterator[dict[int, set[Way]]]:
         """Yield for each trial, by action, what it can have shown and paid: `shown`, then `paid`.
 
         Each number that a world remembers is followed by itself, so that some of the yielded
@@ -116,7 +116,7 @@ class Script:
         names = (*self.shown, *self.paid)
         sets: dict[str, Collection[float]] = {name: {value} for name, value in self.start.items()}
         for t in range(self.environment.n_trials):
-            by_action: dict[int, set[Lived]] = {}
+            by_action: dict[int, set[Way]] = {}
             if self._happens(design, t):
                 after: dict[str, set[float]] = {name: set() for name in self._needed}
                 for action in self._depends:

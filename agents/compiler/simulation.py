@@ -27,7 +27,7 @@ from .symbols import (
     symbol,
     within,
 )
-from .tracing import Definition, Passage, Shapes, State, TracedAnswer, Trial, entries
+from .tracing import Definition, Shapes, State, TracedAnswer, Trial, WorldTrial, entries
 
 
 def _shares(answer: TracedAnswer) -> Any:
@@ -67,7 +67,7 @@ class Simulation:
         anew = model is None or world.span not in model.separate
         no_action = self.definition is not None and self._gives_no_action(world, shapes)
         action = number(-1.0) if no_action else symbol("action", DATA)
-        self.passage = Passage(world, shapes, action, anew)
+        self.passage = WorldTrial(world, shapes, action, anew)
         self.remembers = bool(self.passage.start)
         self.given: dict[str, Expr] = {}
         after: State = {}
@@ -91,7 +91,7 @@ class Simulation:
 
     def _gives_no_action(self, world: type[World], shapes: Shapes) -> bool:
         assert self.definition is not None
-        shown = Passage(world, shapes, number(-1.0)).shown
+        shown = WorldTrial(world, shapes, number(-1.0)).shown
         (first, *_) = self.definition.answers(*[lambda: Trial(shown, shapes)] * 2)
         return first.law is not None
 

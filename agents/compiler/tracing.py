@@ -264,7 +264,7 @@ def of_world(name: str) -> str:
     return f"{name}_of_world"
 
 
-class Passage:
+class WorldTrial:
     """A trial of a world run on symbols.
 
     Parameters

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.design import Design
-from knownminds.environments.fields import YES_OR_NO, Field, Fields, Numbers, Unless, Whole, setting
+from knownminds.environments.fields import YES_OR_NO, Field, Fields, Numbers, OrNone, Whole, setting
 from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.search_ranges import Searched, Span
 from knownminds.environments.turn import Observation, Turn
@@ -91,7 +91,7 @@ class BalloonRisk(Retelling):
 
     n_balloons: int = setting(
         None,
-        Unless(Whole(1)),
+        OrNone(Whole(1)),
         "Balloons of each type; if None, 10 as in the paper, or 15 as in the released code.",
         size=True,
     )

@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from knownminds.environments.design import Design
-from knownminds.environments.fields import Field, Fields, Numbers, Told, Whole, as_given, setting
+from knownminds.environments.fields import (
+    CheckedBy,
+    Field,
+    Fields,
+    Numbers,
+    Whole,
+    as_given,
+    setting,
+)
 from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.search_ranges import Among, Span
 from knownminds.environments.turn import Observation, Turn
@@ -68,13 +76,13 @@ class ProbabilisticReasoning(Retelling):
     n_problems: int = setting(2, Whole(1), "Problems in a session.", size=True)
     informative: NDArray[np.float64] = setting(
         (0.1, 0.2, 0.3, 0.7, 0.8, 0.9),
-        Told(as_given, _SHARES),
+        CheckedBy(as_given, _SHARES),
         help="The values from which the informative quantity is drawn, evenly; a value that stands "
         "twice is drawn twice as often.",
     )
     uninformative: NDArray[np.float64] = setting(
         (0.4, 0.5, 0.5, 0.6),
-        Told(as_given, _SHARES),
+        CheckedBy(as_given, _SHARES),
         "The same for the other quantity.",
     )
     n_parts: int = setting(10, Whole(2), "Sections of the wheel, and balls in an urn.")

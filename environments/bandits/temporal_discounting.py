@@ -19,7 +19,7 @@ from knownminds.environments.fields import (
     Fields,
     Numbers,
     OneOf,
-    Unless,
+    OrNone,
     Whole,
     coded,
     setting,
@@ -215,7 +215,7 @@ class TemporalDiscounting(Retelling):
     )
     pairs: tuple[tuple[float, ...], ...] | None = setting(
         None,
-        Unless(Numbers("are numbers", shape=(0, 4))),
+        OrNone(Numbers("are numbers", shape=(0, 4))),
         "Pairs only: the questions, each [sooner sum, its delay, later sum, its delay]. Both sums "
         "have the same sign; delays are months, and need not be whole. If some are not, words say "
         "those of whole days (of which a month has 30.4375) in days.",

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from knownminds.environments.fields import (
     WORDS,
     YES_OR_NO,
+    CheckedBy,
     Field,
     Fields,
     OneOf,
     SomeOf,
-    Told,
     as_given,
     coded,
     setting,
@@ -107,7 +107,7 @@ class Collider(StoryQuestions):
     )
     domains: tuple[str, ...] = setting(
         None,
-        Told(as_given, "some of the stories, or None for all"),
+        CheckedBy(as_given, "some of the stories, or None for all"),
         'Which stories are shown, in any part: "economy", "sociology", "weather".',
     )
     senses: tuple[str, ...] = setting(

@@ -10,8 +10,8 @@ from knownminds.environments.fields import OneOf, SomeOf, setting
 from .chance import uniform
 from .outcome_grid import (
     NONE,
-    BrokenOff,
     Context,
+    ContextGrid,
     Values,
     marks_of_places,
 )
@@ -22,7 +22,7 @@ SIZES = (2, 4, 6)
 OPTIONS = ("A", "B", "C", "D", "E", "F")
 
 
-class Choice(BrokenOff):
+class Choice(ContextGrid):
     """Which of some lettered options is picked at random; every trial is a separate context.
 
     A session goes once through the contexts of a number of options, in mixed order: one pick

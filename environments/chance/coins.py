@@ -11,8 +11,8 @@ from knownminds.environments.fields import OneOf, SomeOf, setting
 from .chance import binomial, share_of
 from .outcome_grid import (
     NONE,
-    BrokenOff,
     Context,
+    ContextGrid,
     Values,
     weights_to,
 )
@@ -25,7 +25,7 @@ SIZES = (2, 3)
 HEAVIEST = 9998  # the number of a context has room for no larger weight
 
 
-class Coins(BrokenOff):
+class Coins(ContextGrid):
     """How many of some tossed coins show a face; every trial is a separate context.
 
     A session goes once through the grid of contexts, in mixed order. A context has the face that is

@@ -10,8 +10,8 @@ from knownminds.environments.fields import OneOf, SomeOf, coded, setting
 from .chance import Chance, uniform_sum
 from .outcome_grid import (
     NONE,
-    BrokenOff,
     Context,
+    ContextGrid,
     Values,
 )
 
@@ -30,7 +30,7 @@ PAIRS = (
 _FORMS = ("one", "many")  # templates for one die, and for several
 
 
-class Dice(BrokenOff):
+class Dice(ContextGrid):
     """The sum of some thrown dice; every trial is a separate context.
 
     A session goes once through the 23 contexts of a number of dice and of faces, in mixed order:

@@ -125,7 +125,7 @@ def options_of(share: Fraction, distractors: str = "published") -> tuple[Fractio
     return shown if distractors == "published" or max(shown) < 1 else None
 
 
-class BrokenOff(Questions):
+class ContextGrid(Questions):
     """An experiment that goes once through a grid of contexts, each with an outcome to tell.
 
     A subclass lists in `factors` the columns that describe a context: for each its lowest and
@@ -529,10 +529,10 @@ class BrokenOff(Questions):
         return ", ".join(f"{n} {v}" for n, v in zip(self.factors, values, strict=True))
 
 
-def _held(column: str) -> Callable[[BrokenOff], tuple[int, int]]:
+def _held(column: str) -> Callable[[ContextGrid], tuple[int, int]]:
     """Return the range of a column over all settings, except for larger weights."""
 
-    def ends(environment: BrokenOff) -> tuple[int, int]:
+    def ends(environment: ContextGrid) -> tuple[int, int]:
         low, high, _ = environment.factors[column]
         values = [each[list(environment.factors).index(column)] for each in environment._grid]
         return min([low, *values]), max([high, *values])
@@ -543,7 +543,7 @@ def _held(column: str) -> Callable[[BrokenOff], tuple[int, int]]:
 class _Continuations(Replies):
     """Replies that may be readable although they were cut off."""
 
-    environment: BrokenOff
+    environment: ContextGrid
 
     def cut(self, text: str, observation: Observation) -> Answer:
         """Read the beginning of a cut-off continuation if it is certain; of a reply, nothing."""

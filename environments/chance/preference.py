@@ -12,8 +12,8 @@ from .chance import Chance, share_of
 from .outcome_grid import (
     MARKS,
     NONE,
-    BrokenOff,
     Context,
+    ContextGrid,
     Values,
     marks_of_places,
     weights_to,
@@ -27,7 +27,7 @@ NAMES = (("heads", "tails"), ("left", "right"))
 HEAVIEST = 9998  # the number of a context has room for no larger weight
 
 
-class Preference(BrokenOff):
+class Preference(ContextGrid):
     """Which of two named options is drawn; every trial is a separate context.
 
     A session goes once through 36 contexts, in mixed order. A context has the pair of names, which

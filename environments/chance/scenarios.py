@@ -11,20 +11,20 @@ from .coins import SIZES as N_COINS
 from .coins import Coins
 from .dice import FACES, Dice
 from .dice import SIZES as N_DICE
-from .outcome_grid import Asking, BrokenOff, Context, Distractors, Form
+from .outcome_grid import Asking, Context, ContextGrid, Distractors, Form
 from .preference import Preference
 
-SCENARIOS: dict[str, type[BrokenOff]] = {
+SCENARIOS: dict[str, type[ContextGrid]] = {
     scenario.name: scenario for scenario in (Dice, Coins, Choice, Preference)
 }
 
 
-def further() -> dict[str, type[BrokenOff]]:
+def further() -> dict[str, type[ContextGrid]]:
     """Return the scenarios beyond the paper's, of whatever package is installed, by name."""
     from knownminds.environments import ENVIRONMENTS
 
     kinds = ((name, kind) for name, kind in ENVIRONMENTS.items() if name not in SCENARIOS)
-    return {name: kind for name, kind in kinds if issubclass(kind, BrokenOff)}
+    return {name: kind for name, kind in kinds if issubclass(kind, ContextGrid)}
 
 
 @lru_cache(maxsize=4096)
@@ -55,13 +55,13 @@ def complete_grid(
     distractors: Distractors = "published",
     even_faces: bool = False,
     asking: Asking = "whole",
-) -> tuple[BrokenOff, ...]:
+) -> tuple[ContextGrid, ...]:
     """Return the experiments that together make the complete grid of 768 contexts.
 
     Parameters
     ----------
     form, distractors, asking
-        Settings of `BrokenOff`.
+        Settings of `ContextGrid`.
     even_faces
         Whether only dice with an even number of faces are thrown, which makes 492 contexts.
     """
@@ -79,13 +79,13 @@ def further_grid(
     form: Form = "continuation",
     distractors: Distractors = "published",
     asking: Asking = "whole",
-) -> tuple[BrokenOff, ...]:
+) -> tuple[ContextGrid, ...]:
     """Return the experiments beyond the paper's grid, each scenario in all its sizes.
 
     Parameters
     ----------
     form, distractors, asking
-        Settings of `BrokenOff`.
+        Settings of `ContextGrid`.
     """
     how: dict[str, Any] = {"form": form, "distractors": distractors, "asking": asking}
     return tuple(each for scenario in further().values() for each in scenario.grid(**how))

@@ -16,12 +16,12 @@ from knownminds.environments.design import Design
 from knownminds.environments.fields import (
     TEXT,
     WORDS,
+    CheckedBy,
     Field,
     Fields,
     OneOf,
+    OrNone,
     SomeOf,
-    Told,
-    Unless,
     Whole,
     as_given,
     coded,
@@ -129,7 +129,7 @@ class Diagnosis(Questions):
             gaps=True,
         ),
         Field("state", (0, 1), "theta"),
-        Field("idiosyncrasy", help="by what a known mind misreads the context; standard normal"),
+        Field("idiosyncrasy", help="by what a known agent misreads the context; standard normal"),
         Field(
             "evidence",
             lambda environment: (0, environment.bins * MOST_PER_BIN - 1),
@@ -151,7 +151,7 @@ class Diagnosis(Questions):
     )
     target: str | None = setting(
         None,
-        Told(as_given, "the name of a node, or None"),
+        CheckedBy(as_given, "the name of a node, or None"),
         "The queried node, which has two states; None for that of a shipped network.",
     )
     n_contexts: int = setting(200, Whole(1), "How many contexts a session has.", size=True)
@@ -180,13 +180,13 @@ class Diagnosis(Questions):
     templates: str | None = setting(None, WORDS, OTHER_WORDS)
     auxiliary: str | None = setting(
         None,
-        Told(as_given, "the name of a node, or None"),
+        CheckedBy(as_given, "the name of a node, or None"),
         "The node z over which expectations are iterated; None for that of a shipped network, "
         "otherwise for a parent of the target. It is never shown.",
     )
     edges: list[list[str]] | None = setting(
         None,
-        Unless(Told(_edges, "pairs of parent and child")),
+        OrNone(CheckedBy(_edges, "pairs of parent and child")),
         "Pairs of parent and child, for a .csv file; None for edges from the target to all others.",
     )
     parts: Parts = setting(

@@ -16,12 +16,12 @@ from knownminds.environments.design import Design
 from knownminds.environments.fields import (
     ENDS,
     YES_OR_NO,
+    CheckedBy,
     Field,
     Fields,
     Number,
     OneOf,
-    Told,
-    Unless,
+    OrNone,
     Whole,
     as_given,
     coded,
@@ -185,7 +185,7 @@ class Magnitude(Retelling):
 
     modality: Modality = setting(
         "text",
-        Told(as_given, f"one of {', '.join(MODALITIES)}, all"),
+        CheckedBy(as_given, f"one of {', '.join(MODALITIES)}, all"),
         "How stimuli are shown: text, image, text+image, or all for one after the other.",
     )
     condition: Condition = setting(
@@ -195,7 +195,7 @@ class Magnitude(Retelling):
     )
     windows: tuple[str, ...] = setting(
         WINDOWS,
-        Told(windows_of, "one or more of short, medium and long, each once"),
+        CheckedBy(windows_of, "one or more of short, medium and long, each once"),
         'Which of "short", "medium" and "long" are shown, in this order.',
     )
     n_values: int = setting(11, Whole(2), "Values of a window.")
@@ -207,17 +207,17 @@ class Magnitude(Retelling):
     )
     ranges: dict[str, tuple[float, float]] = setting(
         None,
-        Told(as_given, "lowest and highest value of each window, or None"),
+        CheckedBy(as_given, "lowest and highest value of each window, or None"),
         'Lowest and highest value of each window, {"short": (low, high), ...}; None for ours.',
     )
     context: int = setting(
         None,
-        Unless(Whole(0)),
+        OrNone(Whole(0)),
         "How many earlier trials are retold; None for 10, or 3 and 20 in the conditions on it.",
     )
     blur: float = setting(
         None,
-        Unless(Number(0.0, MOST_BLUR, unit="px")),
+        OrNone(Number(0.0, MOST_BLUR, unit="px")),
         "Standard deviation of the Gaussian blur in px: throughout (constant_noise; None for 8) "
         "or at the end (gradual_noise; None for 16).",
     )
@@ -226,7 +226,7 @@ class Magnitude(Retelling):
     )
     stimuli: Stimuli = setting(
         None,
-        Told(_stimuli, f"one of {', '.join(STIMULI)}"),
+        CheckedBy(_stimuli, f"one of {', '.join(STIMULI)}"),
         "published, as others have shown them (None too); or decoupled, in which no shortcut "
         "reveals the value.",
         last=True,

@@ -12,7 +12,7 @@ import numpy as np
 
 from knownminds.environments.design import Design
 from knownminds.environments.environment import Environment
-from knownminds.environments.fields import WORDS, Field, OneOf, Unless, Whole, setting
+from knownminds.environments.fields import WORDS, Field, OneOf, OrNone, Whole, setting
 from knownminds.environments.replies import Replies
 from knownminds.environments.turn import Observation, Turn, Turns
 
@@ -92,7 +92,7 @@ class Retelling(Environment):
     templates: str | None = setting(None, WORDS, OTHER_WORDS)
     thought_words: int | None = setting(
         None,
-        Unless(Whole(1)),
+        OrNone(Whole(1)),
         "How many words thoughts may have at most, with step_back for each step; None for no "
         "limit. CogBench has 100 for chain_of_thought and 60 for step_back.",
     )

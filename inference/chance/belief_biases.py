@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, Trials
-from knownminds.environments.chance.outcome_grid import MARKS, BrokenOff, Context
+from knownminds.environments.chance.outcome_grid import MARKS, Context, ContextGrid
 from knownminds.environments.chance.scenarios import context_of
 from knownminds.environments.later import pandas as pd
 from knownminds.inference.measure import Dial, Values, t_tests, with_columns
-from knownminds.inference.session_measure import PlacedMeasure, SimulatedMeasure
+from knownminds.inference.session_measure import DesignMeasure, SimulatedMeasure
 
 from .belief_sampler_fit import BeliefTable
 from .open_beliefs import set_bounds
@@ -173,7 +173,7 @@ class BeliefBias(SimulatedMeasure):
     mark: str
     called: str
 
-    def in_place(self, environment: Environment) -> PlacedMeasure:
+    def in_place(self, environment: Environment) -> DesignMeasure:
         """Return the measure whose truth is that over the contexts of the experiment.
 
         Raises
@@ -181,7 +181,7 @@ class BeliefBias(SimulatedMeasure):
         ValueError
             If it has no context in which some outcomes have the mark and others do not.
         """
-        if not isinstance(environment, BrokenOff) or environment.form == "stated":
+        if not isinstance(environment, ContextGrid) or environment.form == "stated":
             raise ValueError(
                 f"{self.name} is read off what is said in {', '.join(self.environments)}; got "
                 f"{environment!r}. It knows nothing of stated probabilities."

@@ -12,7 +12,7 @@ from knownminds.agents.parameters import Array
 from knownminds.environments import (
     ENVIRONMENTS,
     SCENARIOS,
-    BrokenOff,
+    ContextGrid,
     further,
     session_stream,
     unknown,
@@ -46,10 +46,10 @@ def values_of_context(context: str) -> dict[str, int]:
         ) from None
 
 
-def scenario_of(name: str) -> type[BrokenOff]:
+def scenario_of(name: str) -> type[ContextGrid]:
     """Return the experiment of a scenario; ValueError if there is none of this name."""
     kind = ENVIRONMENTS.get(name)
-    if kind is None or not issubclass(kind, BrokenOff):
+    if kind is None or not issubclass(kind, ContextGrid):
         raise ValueError(unknown("scenario", name, (*SCENARIOS, *further())))
     return kind
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, Outcome, Trials
-from knownminds.environments.chance.outcome_grid import MARKS, BrokenOff
+from knownminds.environments.chance.outcome_grid import MARKS, ContextGrid
 from knownminds.environments.later import pandas as pd
 
 from .open_beliefs import set_bounds
@@ -81,7 +81,7 @@ def set_ups_of(environment: Environment) -> tuple[SetUp, ...]:
     ValueError
         If the experiment does not ask for outcomes of a known probability.
     """
-    if not isinstance(environment, BrokenOff):
+    if not isinstance(environment, ContextGrid):
         raise ValueError(
             "Beliefs are revealed where an outcome has to be stated, whose probability is known; "
             f"{environment.name} asks for none. Use coins, dice, choice, preference, "
@@ -344,7 +344,7 @@ class RevealedBeliefs:
         """
         frame = trials.frame if isinstance(trials, Trials) else trials
         known = {set_up.name: set_up for set_up in set_ups_of(environment)}
-        assert isinstance(environment, BrokenOff)
+        assert isinstance(environment, ContextGrid)
         if "outcome" in frame:
             frame = frame[frame["outcome"] != Outcome.ERROR.value]
         beliefs = []

@@ -18,7 +18,7 @@ from knownminds.environments import Diagnosis, Environment, Trials
 from knownminds.environments.later import pandas as pd
 from knownminds.inference.measure import Dial, Estimate, Values, t_tests
 from knownminds.inference.resampling import Resampled
-from knownminds.inference.session_measure import PlacedMeasure, made
+from knownminds.inference.session_measure import DesignMeasure, made
 
 from .belief_decisions import ELICITATIONS, BeliefDecisions
 from .coherence_test import CoherenceTest, reading
@@ -40,7 +40,7 @@ PEEKS = Dial({"delta": 1.0}, reach=1.0, steps=6, lowest=0.0)
 
 
 @dataclass(eq=False)
-class Coherence(PlacedMeasure):
+class Coherence(DesignMeasure):
     """A measure of each subject's answers to `diagnosis`, with a test of a single subject.
 
     For several subjects it is the mean, with the interval of `t_tests` over them. Contexts belong

@@ -141,7 +141,7 @@ def missing_answer_bounds(
     def fitter(data: ModelData) -> PointFit:
         return estimate(model, data, fixed=fixed, lapse=lapse, workers=workers)
 
-    gaps = Gaps.read(model, trials, n_actions)
+    gaps = MissingAnswers.read(model, trials, n_actions)
     fit = fitter(gaps.data)
     search = _Search(fitter, fit, gaps, Unknowns.of(model, fixed, lapse))
     search.by_influence()
@@ -189,7 +189,7 @@ class Completed(ModelData):
 
 
 @dataclass(frozen=True)
-class Gaps:
+class MissingAnswers:
     """The trials of many subjects, and what each answer that is missing would have added.
 
     Parameters
@@ -207,7 +207,9 @@ class Gaps:
     before: ModelData
 
     @classmethod
-    def read(cls, model: type[Model], trials: Trials, n_actions: int | None = None) -> Gaps:
+    def read(
+        cls, model: type[Model], trials: Trials, n_actions: int | None = None
+    ) -> MissingAnswers:
         """Take from the trials what the model needs; ValueError as in `missing_answer_bounds`."""
         if model.given != "action" or "action" not in model.columns:
             raise ValueError(
@@ -322,7 +324,7 @@ class _Search:
     `answer[p]` of problem `row[p]`.
     """
 
-    def __init__(self, fitter: Fitter, fit: PointFit, gaps: Gaps, unknowns: Unknowns):
+    def __init__(self, fitter: Fitter, fit: PointFit, gaps: MissingAnswers, unknowns: Unknowns):
         k = len(fit.names)
         lacking = np.flatnonzero(gaps.n_missing)
         number = np.arange(len(lacking) * k * 2)

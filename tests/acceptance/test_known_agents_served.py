@@ -46,7 +46,7 @@ def heard(tmp_path_factory):
             "run",
             PLACE,
             "--llm",
-            "openai:known-mind",
+            "openai:known-agent",
         ]
         command += ["--base-url", url, "--sessions", str(SESSIONS), "--seed", "3", "--concurrency"]
         subprocess.run([*command, "10", "--out", str(folder)], check=True, capture_output=True)

@@ -151,7 +151,7 @@ def test_known_agents_stand_beside_their_truth(begun, request):
     name, folder, told = begun
     if name == "revealed_belief":
         request.applymarker(CANNOT_READ)
-    table = pd.read_csv(folder / "tables" / "known_minds.csv")
+    table = pd.read_csv(folder / "tables" / "known_agents.csv")
     assert set(table["participant"]) <= set(told["options"]["known"])
     rows = table.dropna(subset=["parameter"])
     rows = rows[rows["truth"].notna()]

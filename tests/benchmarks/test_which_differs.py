@@ -37,14 +37,14 @@ def test_a_served_agent_answers_every_cell_as_in_process(plan, tmp_path, knownmi
              "temporal_discounting": "hyperbolic_discounter"}  # fmt: skip
     words = ("benchmark", "cogbench", "--plan", plan, "--out", tmp_path)
     with served(plan) as server:
-        code, _, err = knownminds(*words, "--llm", "openai:known-mind", "--base-url",
+        code, _, err = knownminds(*words, "--llm", "openai:known-agent", "--base-url",
                                   server.base_url, "--fail-under", 1)  # fmt: skip
     assert code == 0, err
     inside = [word for name in names.values() for word in ("--llm", f"synthetic:{name}")]
     assert knownminds(*words, *inside)[0] == 1  # none of them takes both
     by = read_benchmark(tmp_path).trials.groupby(["participant", "cell"])
     for cell, name in names.items():
-        theirs, ours = by.get_group(("openai:known-mind", cell)), by.get_group(
+        theirs, ours = by.get_group(("openai:known-agent", cell)), by.get_group(
             (f"synthetic:{name}", cell)
         )  # fmt: skip
         answer = "response" if cell == "probabilistic_reasoning" else "action"
@@ -57,13 +57,13 @@ def test_cells_are_counted_by_what_can_be_read_and_too_few_have_an_exit_code(
 ):
     words = ("benchmark", "cogbench", "--plan", plan, "--out", tmp_path, "--json")
     with served(plan, contaminants=Contaminants(malformed=0.5)) as server:
-        llm = ("--llm", "openai:known-mind", "--base-url", server.base_url)
+        llm = ("--llm", "openai:known-agent", "--base-url", server.base_url)
         assert knownminds(*words, *llm)[0] == 0
         code, out, _ = knownminds(*words, *llm, "--fail-under", 0.9)
     told = json.loads(out)
     assert code == 4
     assert told["counts"]["cells"]["partly readable"] == 2
-    reasons = told["verdicts"]["openai:known-mind"]["reasons"]
+    reasons = told["verdicts"]["openai:known-agent"]["reasons"]
     assert [reason.partition(":")[0] for reason in reasons] == [
         "probabilistic_reasoning", "temporal_discounting"
     ]  # fmt: skip

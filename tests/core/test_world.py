@@ -9,7 +9,7 @@ from knownminds.environments import (
     World,
     make,
 )
-from knownminds.environments.world import Drawn, follow_world, plain
+from knownminds.environments.world import TrialTables, follow_world, plain
 
 
 class Walk(World):
@@ -61,7 +61,7 @@ def tables(n, n_trials, seed=0):
 
 def lived(world, table, actions):
     """Live a session trial by trial, on numbers, as a session does."""
-    place, drawn, walk = world(), Drawn(table), None
+    place, drawn, walk = world(), TrialTables(table), None
     place.begin()
     for t, action in enumerate(actions.tolist()):
         if not table["present"][t]:

@@ -10,7 +10,7 @@ from knownminds.inference import (
     maximum_a_posteriori,
     maximum_likelihood,
 )
-from knownminds.inference.fits.missing_answers import Gaps, missing_answer_bounds
+from knownminds.inference.fits.missing_answers import MissingAnswers, missing_answer_bounds
 
 PLACE = make("instrumental_learning", n_visits=6)
 FITTERS = {"map": maximum_a_posteriori, "mle": maximum_likelihood}
@@ -64,7 +64,7 @@ def all_assignments(gaps, subject, model, method):
 
 def enumerated(trials, model, method, bounds, most):
     """Ends of the bounds [2, subjects, K], and the true ones, of those with few missing answers."""
-    gaps = Gaps.read(model, trials, 2)
+    gaps = MissingAnswers.read(model, trials, 2)
     some = np.flatnonzero((gaps.n_missing > 0) & (gaps.n_missing <= most))
     z = [np.vstack([all_assignments(gaps, s, model, method), bounds.fit.z[s][None]]) for s in some]
     true = np.stack([[each.min(axis=0) for each in z], [each.max(axis=0) for each in z]])
@@ -78,7 +78,7 @@ def enumerated(trials, model, method, bounds, most):
 @pytest.mark.parametrize("model", [RescorlaWagnerDual, Perseverator])
 def test_an_assumed_answer_counts_as_a_choice_and_teaches_nothing(model):
     trials, choices, theta = lived(model, 4, at_random(0.3))
-    gaps = Gaps.read(model, trials, 2)
+    gaps = MissingAnswers.read(model, trials, 2)
     subjects = np.arange(4)
     row, answer = gaps.of(subjects)
     unread = choices[trials.frame["action"].isna().to_numpy()]
@@ -130,7 +130,7 @@ def test_the_search_finds_the_ends_that_enumeration_finds(method, least_equal, m
 def test_the_bounds_hold_what_the_unread_choices_would_have_given(hidden):
     trials, choices, _ = lived(RescorlaWagnerDual, 60, hidden, seed=8)
     bounds = missing_answer_bounds(RescorlaWagnerDual, trials)
-    gaps = Gaps.read(RescorlaWagnerDual, trials)
+    gaps = MissingAnswers.read(RescorlaWagnerDual, trials)
     subjects = np.arange(60)
     row, answer = gaps.of(subjects)
     unread = choices[trials.frame["action"].isna().to_numpy()]

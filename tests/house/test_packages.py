@@ -89,7 +89,7 @@ def test_imports_go_down_and_no_family_imports_another(floor):
                 continue
             assert other in BELOW[floor] | {floor}, about
             if floor == "llm_adapters" and other == "agents":
-                assert room == "known_minds", about
+                assert room == "known_agents", about
             if room in FAMILIES:
                 assert not {*inner[:1]} & (FAMILIES - {room}), about
 

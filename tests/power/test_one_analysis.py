@@ -8,7 +8,7 @@ from knownminds.environments import Trials, make
 from knownminds.inference import MEASURES, Analysis, StoppingRule
 from knownminds.validation.engine.study import Batch, Study
 from knownminds.validation.power.operating_characteristics import conditions_lived, test_batch
-from knownminds.validation.power.power_study import sought_in
+from knownminds.validation.power.power_study import effect_search
 from knownminds.validation.power.questions import Power
 
 MEASURE, PLACE = MEASURES["optimism_bias"], make("instrumental_learning", n_visits=6)
@@ -45,7 +45,7 @@ def test_power_plans_what_score_does(subjects, sessions):
         PLACE, effect={"optimism_bias": 0.2}, replicates=2, seed=5,
         subjects=(subjects,), sessions=(sessions,), trials=(None,),
     )  # fmt: skip
-    cells = sought_in(question).cells((subjects,), (sessions,), (None,))
+    cells = effect_search(question).cells((subjects,), (sessions,), (None,))
     study = Study("power", cells, 2, question.seed, "replicate", {})
     batch = Batch(0, 0, 2)
     planned = test_batch(study, batch, 1)

@@ -20,7 +20,7 @@ from knownminds.validation.engine.study import Batch, Study
 from knownminds.validation.power.operating_characteristics import conditions_lived
 from knownminds.validation.power.pilot import read_pilot
 from knownminds.validation.power.power import as_played, power
-from knownminds.validation.power.power_study import notes_of, sought_in
+from knownminds.validation.power.power_study import effect_search, notes_of
 from knownminds.validation.power.questions import Power
 
 PLACE = InstrumentalLearning(n_visits=6)
@@ -185,7 +185,7 @@ def stored_fit(folder, formula, terms, low="control", high="patient"):
 def test_a_pilot_with_a_formula_is_one_of_two_groups(tmp_path):
     stored = stored_fit(tmp_path, ["alpha ~ group"], ["alpha ~ group[T.patient]"])
     question = Power("instrumental_learning", {"alpha": "pilot"}, pilot=tmp_path)
-    sought = sought_in(as_played(replace(question, comparison="between")))
+    sought = effect_search(as_played(replace(question, comparison="between")))
     (cell,) = sought.cells([4], [1], [None])
     assert "fitted with alpha ~ group, of group control and group patient" in notes_of(cell)[1]
     assert cell.make().n_trials == 24
@@ -213,7 +213,9 @@ def test_a_pilot_with_a_formula_is_one_of_two_groups(tmp_path):
     # All 100 draws; 1,024 points of a group are good for .001.
     assert abs(sought.size - np.mean(apart)) < 0.005
     # A difference that is stated is from the first group, not from the pilot's second one.
-    stated = sought_in(as_played(replace(question, effect={"alpha": 0.05}, comparison="between")))
+    stated = effect_search(
+        as_played(replace(question, effect={"alpha": 0.05}, comparison="between"))
+    )
     (cell,) = stated.cells([4], [1], [None])
     both = (cell, replace(cell, population=replace(cell.population, condition="second")))
     study = Study("power", both, 60, 3, "replicate", {})

@@ -20,7 +20,7 @@ from inspect_tasks import evaluate
 from knownminds.agents import RescorlaWagnerDual, play
 from knownminds.environments import InstrumentalLearning, Trials
 from knownminds.llm_adapters import Reply, Usage
-from knownminds.llm_adapters.known_minds.serve import Served
+from knownminds.llm_adapters.known_agents.serve import Served
 from knownminds.llm_adapters.runs.inspect_model import _output
 from knownminds.llm_adapters.runs.inspect_tasks import TASKS, read_inspect_log, reply_of
 from knownminds.llm_adapters.runs.participant import RUN

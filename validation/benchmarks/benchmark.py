@@ -46,7 +46,7 @@ from .registry import plan_of
 FILE = "benchmark.json"
 PLAN = "plan.toml"
 RUNS = "runs"
-MINDS = "known"
+KNOWN_FOLDER = "known"
 PUBLISHED_SCORES = "published.parquet"
 # Of trials, what no page needs and takes most of the room.
 _LEFT_OUT = ["raw_text", "prompt_hash", "note"]
@@ -128,7 +128,7 @@ class Played:
             truth=truth,
             paraphrases=int(self.options.get("paraphrases") or 1),
             seed=plan.seed,
-            kept=self.folder / MINDS,
+            kept=self.folder / KNOWN_FOLDER,
             features=features,
             people=people,
         )
@@ -200,7 +200,7 @@ def begin(
     with writable(folder) as path:
         write_text(path / PLAN, plan.text)
         write_text(path / FILE, json.dumps(plain(content), indent=1))
-        (path / MINDS).mkdir(exist_ok=True)
+        (path / KNOWN_FOLDER).mkdir(exist_ok=True)
     _let_agents_play(folder, plan)
 
 
@@ -610,7 +610,7 @@ def _named(frame: pd.DataFrame, who: str, cell: Cell, *, known: bool) -> pd.Data
 
 def _agent_file(folder: Path, name: str, cell: Cell) -> Path:
     plainly = re.sub(r"[^\w.=-]+", "-", name)
-    return folder / MINDS / f"{plainly}+{cell.name.replace('/', '+')}.parquet"
+    return folder / KNOWN_FOLDER / f"{plainly}+{cell.name.replace('/', '+')}.parquet"
 
 
 def _let_agents_play(folder: Path, plan: Plan) -> None:

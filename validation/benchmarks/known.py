@@ -101,7 +101,7 @@ def recovery(trials: pd.DataFrame, about: About) -> Part:
     }
     lines = (WHO, "experiment", "parameter")
     return part_of(
-        "known_minds", TITLE, TEXT, (rows, Rows("Parameters of known agents", columns, lines))
+        "known_agents", TITLE, TEXT, (rows, Rows("Parameters of known agents", columns, lines))
     )
 
 
@@ -135,7 +135,7 @@ _Mind = tuple[str, tuple[str, ...]]  # known agent, and the cells in which it is
 
 
 def _groups(about: About) -> dict[_Kind, dict[str, _Mind]]:
-    """Return minds that can be fitted together, each with the cells in which it is the same."""
+    """Return agents that can be fitted together, each with the cells in which it is the same."""
     groups: dict[_Kind, dict[str, _Mind]] = {}
     for who in about.known:
         for cell, agent in about.truth.get(who, {}).items():

@@ -112,13 +112,13 @@ class Plan:
 
     def known_agent(self, name: str, cell: Cell) -> Mapping[str, Any] | None:
         """Return model and parameters of a known agent in a cell; None where it has none."""
-        return mind_in(self.known[name], cell)
+        return entry_in(self.known[name], cell)
 
 
-def mind_in(minds: Mapping[str, Mapping[str, Any]], cell: Cell) -> Mapping[str, Any] | None:
+def entry_in(entries: Mapping[str, Mapping[str, Any]], cell: Cell) -> Mapping[str, Any] | None:
     """Return the entry of a cell: by its name, its variant in all, its experiment, or all cells."""
     keys = (cell.name, f"*/{cell.variant}", cell.experiment, "*")
-    return next((minds[key] for key in keys if key in minds), None)
+    return next((entries[key] for key in keys if key in entries), None)
 
 
 def read_plan(
@@ -163,8 +163,8 @@ def read_plan(
     )
     cells = tuple(again for cell in cells for again in _in_words(cell, paraphrases))
     known = _table("known", content)
-    for name, minds in known.items():
-        _check_minds(name, minds, cells)
+    for name, entries in known.items():
+        _check_known(name, entries, cells)
     models = _table("models", content)
     for name, how in models.items():
         _check_keys(f"The model {name}", how, _MODEL)
@@ -264,13 +264,13 @@ def _made(label: str, name: Any, settings: Mapping[str, Any]) -> Environment:
         raise ValueError(f"The cell {label} cannot be played: {error}") from None
 
 
-def _check_minds(name: str, minds: Any, cells: Collection[Cell]) -> None:
+def _check_known(name: str, entries: Any, cells: Collection[Cell]) -> None:
     """Check that a known agent is one, and is at home where it is said to play."""
-    if not isinstance(minds, dict):
-        raise ValueError(f"The known agent {name} is a table of experiments; got {minds!r}.")
+    if not isinstance(entries, dict):
+        raise ValueError(f"The known agent {name} is a table of experiments; got {entries!r}.")
     names = [(cell.experiment, cell.name, f"*/{cell.variant}") for cell in cells]
     known = ["*", *dict.fromkeys(name for several in names for name in several)]
-    for where, entry in minds.items():
+    for where, entry in entries.items():
         if where not in known:
             raise ValueError(unknown("cell", where, known, f" for the known agent {name}"))
         if not isinstance(entry, dict) or not isinstance(entry.get("model"), str):
@@ -280,7 +280,7 @@ def _check_minds(name: str, minds: Any, cells: Collection[Cell]) -> None:
         if entry["model"] not in AGENTS:
             raise ValueError(unknown("model", entry["model"], AGENTS))
     for cell in cells:
-        if (entry := mind_in(minds, cell)) is not None:
+        if (entry := entry_in(entries, cell)) is not None:
             theta_of(entry, cell.environment)
 
 

@@ -11,7 +11,7 @@ import scipy
 from matplotlib.figure import Figure
 
 from knownminds.environments import ENVIRONMENTS, Choice, Coins, Dice
-from knownminds.environments.chance.outcome_grid import LETTERS, NONE, BrokenOff
+from knownminds.environments.chance.outcome_grid import LETTERS, NONE, ContextGrid
 from knownminds.environments.chance.scenarios import SCENARIOS, further
 from knownminds.inference.chance.belief_biases import belief_biases
 from knownminds.inference.chance.belief_contexts import (
@@ -132,12 +132,12 @@ def material(data: Answers) -> Revealed:
     return Revealed(beliefs, some if len(some) else pd.DataFrame(columns=columns), cells)
 
 
-def _place(about: About, cell: Any, answers: pd.DataFrame) -> BrokenOff:
+def _place(about: About, cell: Any, answers: pd.DataFrame) -> ContextGrid:
     """Return the experiment of a cell, or one that follows from its trials."""
     environment = about.environments.get(str(cell))
     if environment is None:
         environment = ENVIRONMENTS[str(answers["scenario"].iloc[0])].as_played(answers)
-    assert isinstance(environment, BrokenOff)
+    assert isinstance(environment, ContextGrid)
     return environment
 
 
@@ -147,7 +147,7 @@ def _whole(answers: pd.DataFrame) -> pd.DataFrame:
     return answers.assign(**{name: answers[name].astype(float).astype(np.int64) for name in names})
 
 
-def _stated(answers: pd.DataFrame, environment: BrokenOff) -> pd.DataFrame:
+def _stated(answers: pd.DataFrame, environment: ContextGrid) -> pd.DataFrame:
     """Return what was chosen in answer to questions about probabilities."""
     rows = []
     columns = [*environment.factors, "asked", "correct", "arrangement"]

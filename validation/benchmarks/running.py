@@ -241,8 +241,8 @@ def estimate_text(costs: pd.DataFrame, by_cell: bool = True) -> str:
 
 def _dry_runs(plan: Plan, cell: Cell, system: str | None) -> DryRuns:
     """Play a cell's prompts with a known agent, for players who get the same ones."""
-    minds = filter(None, (plan.known_agent(name, cell) for name in plan.known))
-    agent = next((str(settings["model"]) for settings in minds), usual_model(cell.environment))
+    agents = filter(None, (plan.known_agent(name, cell) for name in plan.known))
+    agent = next((str(settings["model"]) for settings in agents), usual_model(cell.environment))
     return dry_runs_of(cell.environment, AGENTS[agent], DRY_RUNS, plan.seed, system=system)
 
 

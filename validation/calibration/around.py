@@ -24,7 +24,7 @@ from knownminds.environments import ENVIRONMENTS, Environment, Trials, session_s
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.posteriors.posterior import Posterior, posterior
 from knownminds.validation.engine.cells import Cell
-from knownminds.validation.engine.population import Lived, Subjects
+from knownminds.validation.engine.population import PlayedSessions, Subjects
 from knownminds.validation.engine.study import Batch, Study
 
 TRIALS = "trials.parquet"  # of the folder of a run
@@ -71,7 +71,7 @@ def truths_around(study: Study, batch: Batch, subjects: Subjects) -> tuple[Subje
     return replace(subjects, theta=theta), [posterior_of.status[i] for i in of]
 
 
-def with_observed(study: Study, batch: Batch, simulated: Lived) -> ModelData:
+def with_observed(study: Study, batch: Batch, simulated: PlayedSessions) -> ModelData:
     """Return the simulated sessions of each replicate together with the data it is around."""
     cell = study.cells[batch.cell]
     observed = _around(study, cell)

@@ -19,7 +19,7 @@ from knownminds.agents import AGENTS, Model
 from knownminds.environments import Environment, session_stream
 from knownminds.environments.session import Session
 from knownminds.validation.engine.members import load_file
-from knownminds.validation.engine.population import Lived, Subjects, addresses_of
+from knownminds.validation.engine.population import PlayedSessions, Subjects, addresses_of
 from knownminds.validation.engine.study import Batch, Study
 
 NAME = "simulate"  # of the function in the author's file
@@ -63,7 +63,7 @@ def simulator_of(file: str | os.PathLike[str]) -> Simulator:
     return found
 
 
-def live_in_simulator(study: Study, batch: Batch, subjects: Subjects) -> Lived:
+def live_in_simulator(study: Study, batch: Batch, subjects: Subjects) -> PlayedSessions:
     """Let the author's simulator play all sessions of a batch, in the designs they always have."""
     cell = study.cells[batch.cell]
     environment, names = cell.make(), AGENTS[cell.model].parameters.names
@@ -75,7 +75,7 @@ def live_in_simulator(study: Study, batch: Batch, subjects: Subjects) -> Lived:
         theta = dict(zip(names, subjects.theta[subject].tolist(), strict=True))
         played = _play(simulate, theta, environment, session_stream(study.seed, *address), file)
         rows += [{**one, "subject": subject, "session": number} for one in played]
-    return Lived.of_rows(environment, rows, n)
+    return PlayedSessions.of_rows(environment, rows, n)
 
 
 def _play(

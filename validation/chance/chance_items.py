@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from knownminds.environments import Observation, Prompt, Session, session_stream
-from knownminds.environments.chance.outcome_grid import LETTERS, NONE, BrokenOff
+from knownminds.environments.chance.outcome_grid import LETTERS, NONE, ContextGrid
 from knownminds.inference.chance.revealed_belief import SetUp, context_name, set_ups_of
 from knownminds.llm_adapters.runs.participant import RUN
 
@@ -28,7 +28,7 @@ class ChanceItem(NamedTuple):
     correct : position of the right one; -1 for none
     """
 
-    environment: BrokenOff
+    environment: ContextGrid
     observation: Observation
     set_up: SetUp
     prompt: str | Prompt
@@ -38,7 +38,7 @@ class ChanceItem(NamedTuple):
     correct: int = NONE
 
 
-def contexts_of(environments: Iterable[BrokenOff], *, plain: bool) -> list[ChanceItem]:
+def contexts_of(environments: Iterable[ContextGrid], *, plain: bool) -> list[ChanceItem]:
     """Return all contexts of some experiments.
 
     Parameters
@@ -61,7 +61,7 @@ def contexts_of(environments: Iterable[BrokenOff], *, plain: bool) -> list[Chanc
     return items
 
 
-def questions_of(environments: Iterable[BrokenOff], seed: int) -> list[ChanceItem]:
+def questions_of(environments: Iterable[ContextGrid], seed: int) -> list[ChanceItem]:
     """Return one question about each context, as the first session with this seed has them."""
     items = []
     for environment in environments:
@@ -73,7 +73,7 @@ def questions_of(environments: Iterable[BrokenOff], seed: int) -> list[ChanceIte
     return items
 
 
-def question_about(environment: BrokenOff, observation: Observation) -> ChanceItem:
+def question_about(environment: ContextGrid, observation: Observation) -> ChanceItem:
     """Return the question that an experiment of stated probabilities shows."""
     name = context_name(environment.factors, [observation[n] for n in environment.factors])
     correct, outcome = int(observation["correct"]), int(observation["asked"])

@@ -14,7 +14,7 @@ import pandas as pd
 from knownminds.agents import Model
 from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
-from knownminds.environments.chance.outcome_grid import BrokenOff, Form
+from knownminds.environments.chance.outcome_grid import ContextGrid, Form
 from knownminds.inference.chance.revealed_belief import (
     Belief,
     RevealedBeliefs,
@@ -53,7 +53,7 @@ SENT = {
 KNOWN = 31  # of the address of what a known agent says
 Asked = Literal["contexts", "questions"]
 # Reads beliefs about the contexts of a grid, or about questions, in the wording of a number.
-Reader = Callable[[Asked, Sequence[BrokenOff], int], Readings]
+Reader = Callable[[Asked, Sequence[ContextGrid], int], Readings]
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Interview:
         form = question.form or ("continuation" if source == "exact" else "question")
         plain = source == "exact" and form == "continuation" and not question.chat
 
-        def read(what: Asked, grid: Sequence[BrokenOff], wording: int) -> Readings:
+        def read(what: Asked, grid: Sequence[ContextGrid], wording: int) -> Readings:
             if source != "exact":
                 return self._read_answers(adapter, grid, source, who)
             assert isinstance(adapter, TellsOutcomes)
@@ -128,7 +128,7 @@ class Interview:
         question, model = self.question, llm.partition(":")[2]
         source, form = question.source or "exact", question.form or "continuation"
 
-        def read(what: Asked, grid: Sequence[BrokenOff], wording: int) -> Readings:
+        def read(what: Asked, grid: Sequence[ContextGrid], wording: int) -> Readings:
             agents = {one: known_agent(model, one, question.truth) for one in grid}
             items = self._items(what, grid, True)
             return known_beliefs(agents, items, question, source, wording)
@@ -152,7 +152,7 @@ class Interview:
         frame = stated_frame(name, contexts.beliefs, answers)
         return AskedModel(name, contexts, frame, options, reworded)
 
-    def _items(self, what: str, grid: Sequence[BrokenOff], plain: bool) -> list[ChanceItem]:
+    def _items(self, what: str, grid: Sequence[ContextGrid], plain: bool) -> list[ChanceItem]:
         if what == "questions":
             return questions_of(grid, self.question.seed)
         return contexts_of(grid, plain=plain)
@@ -164,7 +164,7 @@ class Interview:
         return {name: value for name, value in given.items() if value is not None}
 
     def _read_answers(
-        self, adapter: Adapter, grid: Sequence[BrokenOff], source: Source, who: Participant
+        self, adapter: Adapter, grid: Sequence[ContextGrid], source: Source, who: Participant
     ) -> Readings:
         """Let a language model answer in sessions with one ledger, and read its beliefs."""
         question = self.question
@@ -210,7 +210,7 @@ def _check_drawn(who: Participant) -> None:
         )
 
 
-def _folder_of(environment: BrokenOff) -> str:
+def _folder_of(environment: ContextGrid) -> str:
     size = [environment.settings[name] for name in GRID if name in environment.settings]
     words = environment.settings.get("templates")
     names = [environment.name, *map(str, size), environment.form, *([words] if words else [])]
@@ -273,7 +273,7 @@ def exact_beliefs(
 
 
 def known_beliefs(
-    agents: Mapping[BrokenOff, Model],
+    agents: Mapping[ContextGrid, Model],
     items: Sequence[ChanceItem],
     question: RevealQuestion,
     source: Source,
@@ -329,7 +329,7 @@ class ItemAnswer(NamedTuple):
     reply: Reply
 
 
-def item_answers(run: Run, environment: BrokenOff) -> Iterator[ItemAnswer]:
+def item_answers(run: Run, environment: ContextGrid) -> Iterator[ItemAnswer]:
     """Yield the answers of a run; calls that failed brought none and are left out."""
     if run.trials is None:
         return

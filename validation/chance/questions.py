@@ -12,7 +12,7 @@ from knownminds.validation.engine.question import Question, command_line, frozen
 from knownminds.validation.reading import read_caps, read_numbers
 
 if TYPE_CHECKING:
-    from knownminds.environments.chance.outcome_grid import Asking, BrokenOff, Distractors, Form
+    from knownminds.environments.chance.outcome_grid import Asking, ContextGrid, Distractors, Form
     from knownminds.inference.chance.revealed_belief import Source
     from knownminds.llm_adapters import Adapter
     from knownminds.llm_adapters.providers.token_sampler import Tokenisation
@@ -45,7 +45,7 @@ class RevealQuestion(Question["RevealAnswer"]):
         dice, coins, choice, preference; all of them if none is named. Beyond the paper: counts,
         linked_coins.
     form
-        continuation or question, see `BrokenOff`; None for the former where the source is exact,
+        continuation or question, see `ContextGrid`; None for the former where the source is exact,
         and the latter elsewhere.
     source
         exact, top-k or sampled; the best one there is. "exact": the probability of whole outcomes
@@ -61,7 +61,7 @@ class RevealQuestion(Question["RevealAnswer"]):
         published or plausible: the wrong probabilities on offer.
     asking
         whole or gap: how probabilities are elicited. "whole" is as the original does, see
-        `BrokenOff`.
+        `ContextGrid`.
     even_faces
         Leave odd dice out.
     only
@@ -176,7 +176,7 @@ class RevealQuestion(Question["RevealAnswer"]):
             "reveal", *scenarios, **{k: v for k, v in options.items() if k not in left_out}
         )
 
-    def environments(self, form: Form) -> tuple[BrokenOff, ...]:
+    def environments(self, form: Form) -> tuple[ContextGrid, ...]:
         """Return the experiments of the complete grid that belong to the scenarios."""
         from knownminds.environments import unknown
         from knownminds.environments.chance.scenarios import (
@@ -207,7 +207,7 @@ class RevealQuestion(Question["RevealAnswer"]):
             raise ValueError(f"The grid of {', '.join(self.scenarios)} has nothing with {sizes}.")
         return chosen
 
-    def reworded(self, form: Form) -> tuple[tuple[BrokenOff, ...], ...]:
+    def reworded(self, form: Form) -> tuple[tuple[ContextGrid, ...], ...]:
         """Return the experiments of `environments` in each further wording.
 
         Raises

@@ -41,7 +41,7 @@ from knownminds.validation.engine.arguments import (
 )
 from knownminds.validation.engine.cells import Cell, CellAnalysis
 from knownminds.validation.engine.population import (
-    Lived,
+    PlayedSessions,
     Subjects,
     check_step_loop,
     draw_subjects,
@@ -55,7 +55,7 @@ from knownminds.validation.engine.verdicts import (
     CONFIRMED,
     LEAST_FITS,
     MOST_FAILURES,
-    Held,
+    JudgedNumber,
     Verdict,
     judge,
     not_judged,
@@ -273,7 +273,7 @@ def participant(
 
 
 def _compared(
-    study: Study, batch: Batch, subjects: Subjects, direct: Lived, words: Trials
+    study: Study, batch: Batch, subjects: Subjects, direct: PlayedSessions, words: Trials
 ) -> dict[str, Any]:
     """Count each subject's outcomes, and the trials that differ from those of the direct path.
 
@@ -476,7 +476,7 @@ def _judge_bounds(trials: pd.Series[Any], intervals: pd.DataFrame) -> Verdict:
     lowest = min(covers, key=lambda name: covers[name].value)
     text = reason(f"bounds of {lowest} cover", covers[lowest].value, covers[lowest].error, MASS)
     held = [
-        Held.bar(MASS - score.value, score.error, text if name == lowest else "")
+        JudgedNumber.bar(MASS - score.value, score.error, text if name == lowest else "")
         for name, score in covers.items()
     ]
     return judge(CONFIRMED, held, n)

@@ -15,7 +15,7 @@ from knownminds.agents import AGENTS, Contaminants, Model
 from knownminds.environments import Environment, unknown
 from knownminds.llm_adapters import ADAPTERS, HOSTS, Adapter, Failed, Synthetic, load
 from knownminds.llm_adapters.configuration import FORM, Participant
-from knownminds.llm_adapters.known_minds.replay import Replay
+from knownminds.llm_adapters.known_agents.replay import Replay
 from knownminds.llm_adapters.providers.http import Http
 from knownminds.llm_adapters.runs.participant import RUN
 from knownminds.llm_adapters.runs.prices import Price, price_of

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from knownminds.environments import Environment
     from knownminds.inference import Analysis
     from knownminds.llm_adapters import Adapter
-    from knownminds.llm_adapters.known_minds.serve import Served  # noqa: F401 - in a string
+    from knownminds.llm_adapters.known_agents.serve import Served  # noqa: F401 - in a string
     from knownminds.llm_adapters.runs.admission import Caps
     from knownminds.llm_adapters.runs.prices import Price
     from knownminds.llm_adapters.runs.run_result import Run  # noqa: F401 - in a string
@@ -393,7 +393,7 @@ class AskServe(PlayedQuestion["Served"]):
     seed: int | None = None
     host: str = "127.0.0.1"
     port: int = 0
-    name: str = "known-mind"
+    name: str = "known-agent"
     contaminants: Contaminants | None = option(
         "--contaminate", read=read_contaminants, default=None, several=True
     )

@@ -7,8 +7,8 @@ from typing import Any
 
 from knownminds.agents import AGENTS
 from knownminds.llm_adapters import Synthetic
-from knownminds.llm_adapters.known_minds.serve import Served
-from knownminds.llm_adapters.known_minds.several import Several
+from knownminds.llm_adapters.known_agents.serve import Served
+from knownminds.llm_adapters.known_agents.several import Several
 from knownminds.llm_adapters.runs.participant import RUN
 from knownminds.validation.benchmarks.plan import read_plan
 from knownminds.validation.benchmarks.registry import PAPERS

@@ -85,7 +85,7 @@ ABOUT_SUPPORT = (
     "early, as far as their choices lead) and are fitted; of hierarchical fits each alone, "
     "with the group as its prior. r: correlation of estimate and truth; reliability: share of the "
     "variance between the data's estimates that is not error, from their standard errors; group "
-    "mean and sd: of the minds, on the unconstrained scale. Where a "
+    "mean and sd: of these agents, on the unconstrained scale. Where a "
     "parameter is not recoverable, do not read differences between single subjects off the "
     "estimates."
 )

@@ -35,7 +35,7 @@ CAPTION = (
     "What single agents from the prior do: lines are medians over agents, shaded is what "
     f"{MASS:.0%} of them do."
 )
-_KEY = 73  # of the stream of minds
+_KEY = 73  # of the stream of agents
 
 
 def compute(question: Simulate) -> Result:
@@ -74,35 +74,35 @@ def behave_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFram
     are null for the mean over all points.
     """
     cell = study.cells[batch.cell]
-    agent, environment, minds = AGENTS[cell.model], cell.make(), cell.subjects
-    theta = agent.parameters.draw(session_stream(study.seed, _KEY), minds)
+    agent, environment, n = AGENTS[cell.model], cell.make(), cell.subjects
+    theta = agent.parameters.draw(session_stream(study.seed, _KEY), n)
     for name, value in cell.truth.items():
         theta[:, agent.parameters.index(name)] = value
     sessions = simulate_sessions(agent, theta, environment, study.seed, address=(_KEY,))
     rows = PanelRows(environment, sessions.columns, sessions.subject)
     columns = {f"true_{name}": theta[:, k] for k, name in enumerate(agent.parameters.names)}
-    for panel, series, x, mean in panel_means(environment, rows, rows, minds):
+    for panel, series, x, mean in panel_means(environment, rows, rows, n):
         whole = json.dumps([panel.title, None, None])
         if whole not in columns:
-            columns[whole] = _over_all_points(panel, rows, minds)
+            columns[whole] = _over_all_points(panel, rows, n)
         columns[json.dumps([panel.title, series, x])] = mean
     table = pd.DataFrame({"status": "ok", "message": "", **columns})
     return table.iloc[batch.first : batch.last]
 
 
-def _over_all_points(panel: Panel, rows: PanelRows, minds: int) -> Array:
-    """Return each agent's mean over all points of a panel, [minds]; NaN where it has none."""
+def _over_all_points(panel: Panel, rows: PanelRows, n: int) -> Array:
+    """Return each agent's mean over all points of a panel, [agents]; NaN where it has none."""
     points = panel.look(rows)
     usable = np.isfinite(points.x) & np.isfinite(points.y) & (points.series >= 0)
     session = rows.session[points.row[usable]]
-    count = np.bincount(session, minlength=minds)
-    total = np.bincount(session, points.y[usable], minlength=minds)
-    mean: Array = np.divide(total, count, out=np.full(minds, np.nan), where=count > 0)
+    count = np.bincount(session, minlength=n)
+    total = np.bincount(session, points.y[usable], minlength=n)
+    mean: Array = np.divide(total, count, out=np.full(n, np.nan), where=count > 0)
     return mean
 
 
 def say(rows: Rows) -> Result:
-    """Summarise behaviour under the priors over the minds of a study."""
+    """Summarise behaviour under the priors over the agents of a study."""
     cell, frame = rows.study.cells[0], rows.frame
     panels = {panel.title: panel for panel in panels_of(cell.make())}
     table = []

@@ -33,8 +33,8 @@ from .support import Relived
 if TYPE_CHECKING:
     from .questions import AskFit
 
-MINDS = 100  # of each model, that live the rows again
-DATA_SETS = 1000  # put together from these minds, each as large as the data
+KNOWN = 100  # agents of each model, which live the rows again
+DATA_SETS = 1000  # put together from these agents, each as large as the data
 CLEAR_ERRORS, CLEAR_DIFFERENCE = 2.0, 4.0
 _KEY = 72  # of the stream of simulated agents
 
@@ -57,7 +57,7 @@ ABOUT_ELPD = (
     "Each model is a group of its own whose parameters differ over subjects; with the formulas and "
     "correlations that were requested, as far as it has these parameters, and without crossed "
     "factors.",
-    f"What these rows can tell apart: {MINDS} simulated agents of each model take these rows, and "
+    f"What these rows can tell apart: {KNOWN} simulated agents of each model take these rows, and "
     "BIC names a model for one of them, and for as many as the data have subjects.",
 )
 
@@ -258,7 +258,7 @@ def _taken_for(
     seed: int,
     workers: int | None,
 ) -> pd.DataFrame:
-    """Let minds of each model take the rows, fit all models, and see which BIC names."""
+    """Let known agents of each model take the rows, fit all models, and see which BIC names."""
     names = [model.name for model, _ in kept]
     if len(names) < 2:
         return pd.DataFrame()
@@ -266,7 +266,7 @@ def _taken_for(
     pairs = []
     for m, (model, _) in enumerate(kept):
         rng = session_stream(seed, _KEY, m)
-        theta, lapse = _minds(groups[m], rng)
+        theta, lapse = _known_agents(groups[m], rng)
         bic = np.column_stack(
             [
                 maximum_likelihood(
@@ -288,10 +288,10 @@ def _taken_for(
     return pd.concat(pairs, ignore_index=True)
 
 
-def _minds(group: PredictedSubjects, rng: np.random.Generator) -> tuple[Array, Array | None]:
-    """Draw minds [MINDS, P] from the group that the data show, and their lapse rates."""
+def _known_agents(group: PredictedSubjects, rng: np.random.Generator) -> tuple[Array, Array | None]:
+    """Draw known agents [KNOWN, P] from the group that the data show, and their lapse rates."""
     unknowns = group.unknowns
-    drawn = group.draw(rng, MINDS)
-    theta = np.tile(unknowns.full, (MINDS, 1))
+    drawn = group.draw(rng, KNOWN)
+    theta = np.tile(unknowns.full, (KNOWN, 1))
     theta[:, unknowns.columns] = drawn[:, :-1] if unknowns.lapse else drawn
     return theta, drawn[:, -1].copy() if unknowns.lapse else None

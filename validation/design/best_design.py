@@ -26,10 +26,16 @@ from knownminds.validation.engine.question import command_line, verb
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.scores import NOTHING, Score
 from knownminds.validation.engine.study import Rows, Study, read_study
-from knownminds.validation.engine.verdicts import CONFIRMED, Held, Verdict, judge, not_judged
+from knownminds.validation.engine.verdicts import (
+    CONFIRMED,
+    JudgedNumber,
+    Verdict,
+    judge,
+    not_judged,
+)
 from knownminds.validation.pages.views import Curves
 from knownminds.validation.power.pilot import Pilot, pilot_of
-from knownminds.validation.power.power_study import notes_of, sought_in
+from knownminds.validation.power.power_study import effect_search, notes_of
 from knownminds.validation.power.questions import Power
 
 from .candidates import PUBLISHED, SHIPPED, BudgetShares, Candidate, Costs, Space, candidates
@@ -155,7 +161,7 @@ def _shares(question: AskDesign, goal: Goal) -> BudgetShares:
 
 def _sought(question: AskDesign, goal: Goal, environment: Environment, pilot: Pilot | None) -> Any:
     """Write down the effect that is looked for in an experiment, as `power` does."""
-    return sought_in(
+    return effect_search(
         Power(
             environment,
             {goal.names[0]: goal.size},
@@ -461,7 +467,7 @@ class _Fresh:
             return not_judged(text)
         loss = -sign * gain.value
         n = int(self.search.start.question["fresh"])
-        held = Held((0.0,), loss, loss - half, loss + half, text)
+        held = JudgedNumber((0.0,), loss, loss - half, loss + half, text)
         return judge(CONFIRMED, [held], n, unit="data set")
 
     def _command(self) -> str:

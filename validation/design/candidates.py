@@ -71,7 +71,7 @@ class BudgetShares:
     Parameters
     ----------
     subjects
-        Minds, or None where as many as the budget affords.
+        How many, or None where as many as the budget affords.
     sessions
         Of each, or None where as many as the budget affords.
     conditions

@@ -42,7 +42,7 @@ TRUTHFUL = 0.01  # standard deviation of reports in log odds, which rounding to 
 
 # Deciders for whom Yes pays where the state is present, No where it is not, and Defer in between:
 # mean and standard deviation of each parameter, by name; the second on the natural scale.
-MINDS: Mapping[str, tuple[float, float]] = {
+DECIDERS: Mapping[str, tuple[float, float]] = {
     "u_yes_1": (4.0, 1.0),
     "u_yes_0": (-4.0, 1.0),
     "u_defer_1": (1.0, 0.5),
@@ -86,8 +86,8 @@ def study(question: Audit) -> Study:
     """Let known deciders answer as in the paper's design, and test each one.
 
     The rational ones report truthfully: they state what they act on, rounded to .01. Their
-    utilities, calibration and misreadings vary between agents (`MINDS`). Violators have the
-    same minds and one dial; a noisy reporter's is the standard deviation of its reports in log
+    utilities, calibration and misreadings vary between agents (`DECIDERS`). Violators have the
+    same parameters and one dial; a noisy reporter's is the standard deviation of its reports in log
     odds. Predictive gain is by decision trees.
 
     Parameters
@@ -141,7 +141,7 @@ def work(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
     cell = study.cells[batch.cell]
     environment, model = cell.make(), AGENTS[cell.model]
     assert isinstance(environment, Diagnosis)
-    theta = minds(cell.model, cell.population.dial, batch.first, batch.last, study.seed)
+    theta = deciders(cell.model, cell.population.dial, batch.first, batch.last, study.seed)
     how = cell.analysis
     rows = []
     for i, data in enumerate(answers_of(model, theta, environment, study.seed, 41, batch.first)):
@@ -188,16 +188,16 @@ def say(rows: Rows) -> Result:
     )
 
 
-def minds(model: str, value: float, first: int, last: int, seed: int) -> Array:
+def deciders(model: str, value: float, first: int, last: int, seed: int) -> Array:
     """Return the parameters of deciders first to last - 1, [n, P]: the same at each dial."""
     names = AGENTS[model].parameters.names
     dial = DIALS[model][0]
     theta = np.empty((last - first, len(names)))
     for i in range(first, last):
         normal = dict(
-            zip(MINDS, session_stream(seed, 40, i).standard_normal(len(MINDS)), strict=True)
+            zip(DECIDERS, session_stream(seed, 40, i).standard_normal(len(DECIDERS)), strict=True)
         )
         for j, name in enumerate(names):
-            mean, spread = MINDS.get(name, (0.0, 0.0))
+            mean, spread = DECIDERS.get(name, (0.0, 0.0))
             theta[i - first, j] = value if name == dial else mean + spread * normal[name]
     return theta

@@ -178,7 +178,7 @@ def _drawn_group(study: Study, cell: Cell, replicates: NDArray[np.int64]) -> tup
 
 
 @dataclass(frozen=True)
-class Lived:
+class PlayedSessions:
     """Sessions of subjects, as flat arrays in order of time.
 
     Parameters
@@ -201,7 +201,9 @@ class Lived:
     n_subjects: int
 
     @classmethod
-    def of_rows(cls, environment: Environment, rows: Sequence[Mapping[str, Any]], n: int) -> Lived:
+    def of_rows(
+        cls, environment: Environment, rows: Sequence[Mapping[str, Any]], n: int
+    ) -> PlayedSessions:
         """Return sessions that were played step by step, of n subjects, as flat arrays."""
         frame = pd.DataFrame(rows)
         given = {name for name in ("action", "response", "reward") if name in frame}
@@ -244,32 +246,36 @@ class Lived:
             model, list(map(str, range(n))), who, separate, self.columns, actions, given
         )
 
-    def of(self, subjects: NDArray[np.int64]) -> Lived:
+    def of(self, subjects: NDArray[np.int64]) -> PlayedSessions:
         """Return the sessions of these subjects, numbered anew from 0."""
         position = np.full(self.n_subjects, -1)
         position[subjects] = np.arange(len(subjects))
         mine = position[self.subject] >= 0
         columns = {name: column[mine] for name, column in self.columns.items()}
         subject, session = position[self.subject[mine]], self.session[mine]
-        return Lived(self.environment, columns, subject, session, self.trial[mine], len(subjects))
+        return PlayedSessions(
+            self.environment, columns, subject, session, self.trial[mine], len(subjects)
+        )
 
-    def rows(self, rows: NDArray[np.int64], subject: NDArray[np.int64], n: int) -> Lived:
+    def rows(self, rows: NDArray[np.int64], subject: NDArray[np.int64], n: int) -> PlayedSessions:
         """Return some trials as those of n subjects, of which `subject` names that of each."""
         columns = {name: column[rows] for name, column in self.columns.items()}
-        return Lived(self.environment, columns, subject, self.session[rows], self.trial[rows], n)
+        return PlayedSessions(
+            self.environment, columns, subject, self.session[rows], self.trial[rows], n
+        )
 
-    def first_sessions(self, n: int) -> Lived:
+    def first_sessions(self, n: int) -> PlayedSessions:
         """Return the first n sessions of each subject."""
         rows = np.flatnonzero(self.session < n)
         return self.rows(rows, self.subject[rows], self.n_subjects)
 
-    def beside(self, other: Lived) -> Lived:
+    def beside(self, other: PlayedSessions) -> PlayedSessions:
         """Return both together: the sessions of subject i there are those of subject n + i."""
         columns = {
             name: np.concatenate([column, other.columns[name]])
             for name, column in self.columns.items()
         }
-        return Lived(
+        return PlayedSessions(
             self.environment,
             columns,
             np.concatenate([self.subject, other.subject + self.n_subjects]),
@@ -310,7 +316,7 @@ def addresses_of(cell: Cell, subjects: Subjects, first_session: int = 0) -> NDAr
     )
 
 
-def live(study: Study, batch: Batch, subjects: Subjects, first_session: int = 0) -> Lived:
+def live(study: Study, batch: Batch, subjects: Subjects, first_session: int = 0) -> PlayedSessions:
     """Let the subjects of a batch live all their sessions, numbered from `first_session` on."""
     cell = study.cells[batch.cell]
     environment, n = cell.make(), len(subjects.theta)
@@ -330,10 +336,12 @@ def live(study: Study, batch: Batch, subjects: Subjects, first_session: int = 0)
         lost=lost_share(cell),
     )
     session, subject = np.divmod(sessions.subject, n)
-    return Lived(environment, sessions.columns, subject, session, sessions.trial, n)
+    return PlayedSessions(environment, sessions.columns, subject, session, sessions.trial, n)
 
 
-def _live_chosen(study: Study, cell: Cell, theta: Array, addresses: NDArray[np.int64]) -> Lived:
+def _live_chosen(
+    study: Study, cell: Cell, theta: Array, addresses: NDArray[np.int64]
+) -> PlayedSessions:
     """Let subjects answer questions that are chosen one by one, session after session."""
     environment, n, model = cell.make(), len(theta), AGENTS[cell.model]
     adaptive = cell.analysis.adaptive
@@ -346,7 +354,7 @@ def _live_chosen(study: Study, cell: Cell, theta: Array, addresses: NDArray[np.i
         agent = model.from_theta(theta[subject], lapse=cell.lapse, actions=environment.n_actions)
         played = chosen_rows(agent, environment, chosen, study.seed, *address)
         rows += [{**one, "subject": subject, "session": session} for one in played]
-    return Lived.of_rows(environment, rows, n)
+    return PlayedSessions.of_rows(environment, rows, n)
 
 
 def check_step_loop(study: Study) -> None:

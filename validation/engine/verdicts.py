@@ -169,7 +169,7 @@ def reason(name: str, value: float, error: float, *limits: float) -> str:
 
 
 @dataclass(frozen=True)
-class Held:
+class JudgedNumber:
     """A number that is held against ascending thresholds; up to one the word before it holds.
 
     Parameters
@@ -189,13 +189,13 @@ class Held:
     reason: str = ""
 
     @classmethod
-    def around(cls, limits: Sequence[float], score: Score, text: str = "") -> Held:
+    def around(cls, limits: Sequence[float], score: Score, text: str = "") -> JudgedNumber:
         """Hold a score with two standard errors to either side."""
         half = CLEAR * score.error
         return cls(limits, score.value, score.value - half, score.value + half, text)
 
     @classmethod
-    def bar(cls, beyond: float, error: float, text: str = "") -> Held:
+    def bar(cls, beyond: float, error: float, text: str = "") -> JudgedNumber:
         """Hold a number that bars the first word where it lies beyond a threshold, by how far."""
         return cls((0.0,), beyond, beyond - CLEAR * error, beyond, text)
 
@@ -215,7 +215,12 @@ class Held:
 
 
 def judge(
-    words: Sequence[str], held: Sequence[Held], n: float, *, unit: str = "subject", size: float = 1
+    words: Sequence[str],
+    held: Sequence[JudgedNumber],
+    n: float,
+    *,
+    unit: str = "subject",
+    size: float = 1,
 ) -> Verdict:
     """Return the verdict of several numbers, the worst of which counts.
 
@@ -303,21 +308,21 @@ def judge_recovery(
     z = Score(-atanh(within), max(r.error / (1 - within**2), 1 / sqrt(n - 3)))
     limits = (WEAK_R, RECOVERABLE_R)
     held = [
-        Held.around(
+        JudgedNumber.around(
             (-atanh(RECOVERABLE_R), -atanh(WEAK_R)), z, reason("r", r.value, r.error, *limits)
         )
     ]
     if isnan(coverage.value):
-        held.append(Held.bar(1.0, 0.0, "no 90% intervals"))
+        held.append(JudgedNumber.bar(1.0, 0.0, "no 90% intervals"))
     else:
         ends = (LOWEST_COVERAGE, HIGHEST_COVERAGE)
         text = reason("90% intervals cover", coverage.value, coverage.error, *ends)
         beyond = max(ends[0] - coverage.value, coverage.value - ends[1])
-        held.append(Held.bar(beyond, coverage.error, text))
+        held.append(JudgedNumber.bar(beyond, coverage.error, text))
     if failed > MOST_FAILURES:
         error = share(failed * (attempted or n), attempted or n).error
         text = reason("failed or not converged", failed, error, MOST_FAILURES)
-        held.append(Held.bar(failed - MOST_FAILURES, error, text))
+        held.append(JudgedNumber.bar(failed - MOST_FAILURES, error, text))
     return judge(RECOVERY, held, n, unit=unit, size=size)
 
 
@@ -343,7 +348,7 @@ def judge_region(width: Score, *, n: int, unit: str = "subject", size: float = 1
         return _NO_ERROR
     limits = (RECOVERABLE_WIDTH, WEAK_WIDTH)
     text = reason("relative width", width.value, width.error, *limits)
-    return judge(RECOVERY, [Held.around(limits, width, text)], n, unit=unit, size=size)
+    return judge(RECOVERY, [JudgedNumber.around(limits, width, text)], n, unit=unit, size=size)
 
 
 def judge_size(
@@ -369,7 +374,7 @@ def judge_size(
     text = reason("rejects", rejected, nan, *limits[at_most:])
     if failed > MOST_FAILURES:
         return not_judged(text, reason("no estimate", failed, nan, MOST_FAILURES))
-    held = Held(limits, rejected, float(ends.low), float(ends.high), text)
+    held = JudgedNumber(limits, rejected, float(ends.low), float(ends.high), text)
     return judge(SIZES, [held], n, unit="data set")
 
 
@@ -392,7 +397,9 @@ class ControlTest:
             return number, too_few(n, LEAST_SESSIONS, "sessions")
         what, limit = CONTROLS[self.control]
         words = ("passed", "failed") if self.control in PASSED_BELOW else ("failed", "passed")
-        held = Held.around((limit,), number, reason(what, number.value, number.error, limit))
+        held = JudgedNumber.around(
+            (limit,), number, reason(what, number.value, number.error, limit)
+        )
         return number, judge(words, [held], n, unit="session")
 
     def __str__(self) -> str:

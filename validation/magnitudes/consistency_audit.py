@@ -1,4 +1,4 @@
-"""What the Bayesian consistency score does to minds that adapt, that do not, and that never err."""
+"""The Bayesian consistency score of agents that adapt, that do not, and that never err."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MODEL = "static_bayes_observer"
 EXACT = "perfect, exact"  # without noise
 AT_ONCE = 250  # participants simulated at a time, which bounds the memory
 TRIALS = (33, 99, 297, 990)
-# Of the minds: prior weight in the base condition (0 in the perfect ones), by how much it grows in
+# Of the agents: prior weight in the base condition (0 in the perfect ones), by how much it grows in
 # each ablation where the agent adapts, noise in fractions of the unit; and a score whose share of
 # participants is named, as it looks like adaptation.
 SETTINGS = {"prior_weight": 0.3, "shift": 0.1, "sigma": 0.06, "threshold": 5}
@@ -52,7 +52,7 @@ NOTES = (
 def study(question: Audit) -> Study:
     """Let known agents play all conditions of the three tasks, and score them.
 
-    The minds are static Bayesian observers: one whose prior weight grows in every ablation, one
+    The agents are static Bayesian observers: one whose prior weight grows in every ablation, one
     whose weight stays as it is, one with weight 0 and the same noise, and one without any noise.
 
     Parameters
@@ -175,8 +175,8 @@ def _weights(
     parameters = {**weight, **middles}
     theta = [parameters[name] for name in AGENTS[MODEL].parameters.names]
     addresses = np.column_stack([np.tile(address, (len(participants), 1)), participants])
-    minds = np.tile(theta, (len(participants), 1))
-    sessions = simulate_sessions(AGENTS[MODEL], minds, environment, seed, addresses=addresses)
+    every = np.tile(theta, (len(participants), 1))
+    sessions = simulate_sessions(AGENTS[MODEL], every, environment, seed, addresses=addresses)
     return _regressed(sessions, len(participants))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from knownminds.agents.compiler.javascript import Lived, Script, key_of
+from knownminds.agents.compiler.javascript import Script, Way, key_of
 from knownminds.environments import (
     Design,
     Environment,
@@ -160,7 +160,7 @@ class _Gathering:
             ],
         }
 
-    def _trial(self, t: int, shown: Mapping[int, set[Lived]]) -> dict[str, Any] | None:
+    def _trial(self, t: int, shown: Mapping[int, set[Way]]) -> dict[str, Any] | None:
         """Return the screens of a trial by what it shows, and what follows on each answer."""
         if not shown:
             return None
@@ -177,7 +177,7 @@ class _Gathering:
                     columns[f"{who}:{self._key(way)}"] = self._text(text)
         return {"screens": screens, "replies": columns}
 
-    def _key(self, way: Lived) -> str:
+    def _key(self, way: Way) -> str:
         """Return what the page joins: what is shown, and what is paid where anything is."""
         names = (*self.script.shown, *self.script.paid)
         kept = [
@@ -187,7 +187,7 @@ class _Gathering:
         ]
         return key_of(kept)
 
-    def _seen(self, t: int, shown: Lived) -> dict[str, int | float]:
+    def _seen(self, t: int, shown: Way) -> dict[str, int | float]:
         fields = self.environment.fields
         drawn = [name for name in fields.shown if name not in fields.dependent]
         seen: dict[str, int | float] = {"trial": t, **self.design.at(t, drawn)}
@@ -210,7 +210,7 @@ class _Gathering:
         }
 
     def _told(
-        self, seen: Observation, action: int, paid: Lived, asks: str
+        self, seen: Observation, action: int, paid: Way, asks: str
     ) -> Iterator[tuple[str, str]]:
         """Yield what follows on an answer, by its kind: an action, a "number", "nothing"."""
         environment, labels = self.environment, self.design.labels

@@ -7,11 +7,11 @@ import numpy as np
 from knownminds.inference import FittedMeasure, SubjectMeasure
 from knownminds.inference.analysis import AgentValues
 from knownminds.inference.left_out_blocks import LeftOutBlocks
-from knownminds.validation.engine.population import Lived
+from knownminds.validation.engine.population import PlayedSessions
 
 
 def agent_values(
-    measure: SubjectMeasure, sessions: Lived, threads: int | None = None
+    measure: SubjectMeasure, sessions: PlayedSessions, threads: int | None = None
 ) -> AgentValues:
     """Read the measure off all sessions of each agent, and off all but some of them."""
     if not isinstance(measure, FittedMeasure):

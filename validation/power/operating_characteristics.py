@@ -31,7 +31,7 @@ from knownminds.validation.engine import scores
 from knownminds.validation.engine.cells import Cell
 from knownminds.validation.engine.drawn_groups import COLUMN, design_of_sessions
 from knownminds.validation.engine.group_fits import sample_group
-from knownminds.validation.engine.population import Lived, Subjects, draw_subjects, live
+from knownminds.validation.engine.population import PlayedSessions, Subjects, draw_subjects, live
 from knownminds.validation.engine.scores import NOTHING, Score
 from knownminds.validation.engine.study import Batch, Study
 
@@ -72,7 +72,9 @@ def test_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
 test_batch.__test__ = False  # type: ignore[attr-defined]  # no test of ours for pytest
 
 
-def conditions_lived(study: Study, batch: Batch, measure: Measure) -> tuple[Array, list[Lived]]:
+def conditions_lived(
+    study: Study, batch: Batch, measure: Measure
+) -> tuple[Array, list[PlayedSessions]]:
     """Return the true effect of each replicate, [R], and the sessions of each condition."""
     cell = study.cells[batch.cell]
     comparison = cell.analysis.comparison
@@ -185,7 +187,7 @@ def estimator_of(
 
 
 def samples_of(
-    analysis: Analysis, liveds: list[Lived], replicates: int, threads: int | None
+    analysis: Analysis, liveds: list[PlayedSessions], replicates: int, threads: int | None
 ) -> list[Any]:
     """Read the measure off every subject of each condition, as `Analysis.tests` takes it."""
     measure = analysis.measure
@@ -196,7 +198,11 @@ def samples_of(
 
 
 def _over_units(
-    cell: Cell, analysis: Analysis, liveds: list[Lived], replicates: int, threads: int | None
+    cell: Cell,
+    analysis: Analysis,
+    liveds: list[PlayedSessions],
+    replicates: int,
+    threads: int | None,
 ) -> pd.DataFrame:
     """Test over subjects, or over one agent's sessions."""
     samples = samples_of(analysis, liveds, replicates, threads)
@@ -209,7 +215,7 @@ def _over_units(
 
 
 def sample_of(
-    measure: SubjectMeasure, sessions: Lived, replicates: int, threads: int | None
+    measure: SubjectMeasure, sessions: PlayedSessions, replicates: int, threads: int | None
 ) -> Array:
     """Values of the subjects of each replicate, [R, n]."""
     if isinstance(measure, FittedMeasure):
@@ -219,7 +225,9 @@ def sample_of(
     return values.reshape(replicates, -1)
 
 
-def _own_test(cell: Cell, measure: Measure, liveds: list[Lived], replicates: int) -> pd.DataFrame:
+def _own_test(
+    cell: Cell, measure: Measure, liveds: list[PlayedSessions], replicates: int
+) -> pd.DataFrame:
     """Let the measure estimate and test each data set itself."""
     rows = []
     for r in range(replicates):
@@ -255,7 +263,7 @@ def _interval(value: float, error: float, freedom: float, mass: float) -> dict[s
     return {"standard_error": error, **ends, "p_value": p_value}
 
 
-def trials_of(sessions: Lived, replicate: int, cell: Cell) -> Trials:
+def trials_of(sessions: PlayedSessions, replicate: int, cell: Cell) -> Trials:
     """Return the trials of one replicate of a batch."""
     first = replicate * cell.subjects
     return sessions.of(np.arange(first, first + cell.subjects)).trials()
@@ -265,7 +273,7 @@ def _of_groups(
     study: Study,
     batch: Batch,
     measure: Measure,
-    liveds: list[Lived],
+    liveds: list[PlayedSessions],
     threads: int | None,
 ) -> pd.DataFrame:
     """Estimate the group of each replicate (of each condition) and test the contrast in it."""
@@ -284,7 +292,9 @@ def _of_groups(
     return pd.DataFrame(rows)
 
 
-def _marginal_row(cell: Cell, measure: FittedMeasure, whole: list[Lived]) -> dict[str, Any] | None:
+def _marginal_row(
+    cell: Cell, measure: FittedMeasure, whole: list[PlayedSessions]
+) -> dict[str, Any] | None:
     """Test the contrast by marginal likelihoods; None where a group is not to be trusted."""
     unknowns = Unknowns.of(measure.model)
     share = None
@@ -319,7 +329,7 @@ def _marginal_row(cell: Cell, measure: FittedMeasure, whole: list[Lived]) -> dic
 def _sampled_row(
     cell: Cell,
     measure: FittedMeasure,
-    whole: list[Lived],
+    whole: list[PlayedSessions],
     seed: int,
     address: tuple[int, int],
     threads: int | None,
@@ -381,8 +391,8 @@ def _paired_design(cell: Cell, measure: FittedMeasure) -> GroupDesign:
 def _within(
     cell: Cell,
     measure: FittedMeasure,
-    first: Lived,
-    second: Lived,
+    first: PlayedSessions,
+    second: PlayedSessions,
     seed: int,
     address: tuple[int, ...],
     threads: int | None,

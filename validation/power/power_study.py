@@ -79,7 +79,7 @@ def with_single_sizes(question: Power) -> Power:
 
 def designs(question: Power) -> Result:
     """Study every combination of the sizes."""
-    sought = sought_in(question)
+    sought = effect_search(question)
     sizes = {name: several(getattr(question, name)) for name in SIZES}
     cells = sought.cells(sizes["subjects"], sizes["sessions"], sizes["trials"])
     sought.check_identified(sizes["trials"])
@@ -223,7 +223,7 @@ def share_name(designs: pd.DataFrame) -> str:
 
 
 @dataclass(frozen=True)
-class Sought:
+class EffectSearch:
     """What is looked for, whatever the size of the design: the options, checked.
 
     Parameters
@@ -381,7 +381,7 @@ def _batch(fits: int, method: str) -> int:
     return max(1, FITS_PER_BATCH // fits // (4 if method == "marginal" else 1))
 
 
-def sought_in(question: Power) -> Sought:
+def effect_search(question: Power) -> EffectSearch:
     """Check the options of a power study, and write it down."""
     environment, agent = resolve_environment(question.environment), question.agent
     comparison, estimator = question.comparison, question.estimator
@@ -428,7 +428,7 @@ def sought_in(question: Power) -> Sought:
         )
     if pilot is not None and spread is None:
         pilot.check_reaches(measure, size, comparison != "one")
-    return Sought(
+    return EffectSearch(
         question,
         environment,
         agent,

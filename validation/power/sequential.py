@@ -26,7 +26,7 @@ from knownminds.validation.pages.views import Curves
 
 from .dials import resolve_measure
 from .operating_characteristics import analysis_of, conditions_lived, said, samples_of
-from .power_study import REPLICATES, Sought, reading, sought_in, with_single_sizes
+from .power_study import REPLICATES, EffectSearch, effect_search, reading, with_single_sizes
 from .questions import SIZES, Power
 
 NOTES = (
@@ -49,7 +49,7 @@ def stopping(question: Power) -> Result:
         if isinstance(question.stop, StoppingRule)
         else StoppingRule.read(question.stop or "")
     )
-    sought = sought_in(question)
+    sought = effect_search(question)
     measure = sought.measure
     if not isinstance(measure, SubjectMeasure):
         raise ValueError(
@@ -96,7 +96,7 @@ def stopping(question: Power) -> Result:
     return run(study, stop_batch, say, question)
 
 
-def _cell(sought: Sought, size: tuple[int, int], trials: int | None, null: float) -> Cell:
+def _cell(sought: EffectSearch, size: tuple[int, int], trials: int | None, null: float) -> Cell:
     """Write the design down; agents whose dial cannot rest at the null are the rational model's."""
     (cell,) = sought.cells([size[0]], [size[1]], [trials])
     if sought.size != null:

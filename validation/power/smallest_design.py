@@ -22,12 +22,12 @@ from .operating_characteristics import test_batch
 from .pilot import Pilot
 from .power_study import (
     NOTES,
-    Sought,
+    EffectSearch,
+    effect_search,
     notes_of,
     readings,
     say,
     share_name,
-    sought_in,
     title_of,
     with_single_sizes,
 )
@@ -42,7 +42,7 @@ def search(question: Power) -> Result:
     question = replace(with_single_sizes(question), replicates=replicates)
     one_of("size to find", str(question.find), SIZES)
     check_target(question.target)
-    sought = sought_in(question)
+    sought = effect_search(question)
     content = question.option_values() | {"effect": sought.effect}
     del content[str(question.find)]
     sought.check_identified([None if question.find == "trials" else question.trials])
@@ -56,18 +56,20 @@ def read_search(folder: Path) -> Result:
     """Return what the search in a folder says, as far as it went."""
     start, _ = read_study(folder)
     pilot = Pilot.of(start.cells[0])
-    sought = sought_in(question_of(start, Power, pilot=pilot, unconverged=False, run=None))
+    sought = effect_search(question_of(start, Power, pilot=pilot, unconverged=False, run=None))
     return _follow(sought, start, _sizes(sought), stored_steps(folder))
 
 
-def _sizes(sought: Sought) -> list[int]:
+def _sizes(sought: EffectSearch) -> list[int]:
     question = sought.question
     alone = question.find == "subjects" or question.subjects == 1  # a test needs 2 units
     least = 2 if alone and question.find != "trials" else 1
     return sizes_to_try(sought.environment, str(question.find), question.most, least)
 
 
-def _study(sought: Sought, content: dict[str, Any], size: int, data_sets: int, name: str) -> Study:
+def _study(
+    sought: EffectSearch, content: dict[str, Any], size: int, data_sets: int, name: str
+) -> Study:
     """Return the study of one size; its data sets belong to this name alone."""
     sizes = {name: getattr(sought.question, name) for name in SIZES}
     sizes[str(sought.question.find)] = size
@@ -76,7 +78,7 @@ def _study(sought: Sought, content: dict[str, Any], size: int, data_sets: int, n
     return Study("power", cells, data_sets, sought.question.seed, "replicate", content)
 
 
-def _follow(sought: Sought, start: Study, sizes: list[int], rows_of: Step) -> Result:
+def _follow(sought: EffectSearch, start: Study, sizes: list[int], rows_of: Step) -> Result:
     """Go the way of the search, and return its result, as far as it went."""
     question, find = sought.question, str(sought.question.find)
     content = dict(start.question)

@@ -48,7 +48,7 @@ from knownminds.validation.engine.arguments import (
 )
 from knownminds.validation.engine.cells import Cell, CellAnalysis, Population
 from knownminds.validation.engine.parts import Drawing
-from knownminds.validation.engine.population import Lived, draw_subjects, live
+from knownminds.validation.engine.population import PlayedSessions, draw_subjects, live
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.scores import Score, share
 from knownminds.validation.engine.study import Batch, Rows, Study
@@ -58,7 +58,7 @@ from knownminds.validation.engine.verdicts import (
     LEAST_DATA_SETS,
     RECOVERABLE_SHARE,
     RECOVERY,
-    Held,
+    JudgedNumber,
     Verdict,
     judge,
     too_few,
@@ -265,14 +265,16 @@ def _heeds_lapse(data: ModelData) -> bool:
     return False
 
 
-def _stimuli(sessions: Lived, rivals: Sequence[type[Model]]) -> dict[str, NDArray[np.int64]]:
+def _stimuli(
+    sessions: PlayedSessions, rivals: Sequence[type[Model]]
+) -> dict[str, NDArray[np.int64]]:
     names = dict.fromkeys(name for model in rivals for name in model.separate)
     return {
         name: sessions.columns[name].astype(np.int64) for name in names if name in sessions.columns
     }
 
 
-def _folds(sessions: Lived, separate: Sequence[str]) -> Folds:
+def _folds(sessions: PlayedSessions, separate: Sequence[str]) -> Folds:
     columns = {"session": sessions.session}
     columns |= {name: sessions.columns[name].astype(np.int64) for name in separate}
     names = list(map(str, range(sessions.n_subjects)))
@@ -457,14 +459,14 @@ def judge_model(won: Winners, i: int, confusion: ShareMatrix, inversion: ShareMa
     return judge(RECOVERY, held, n, unit="data set")
 
 
-def _held(name: str, shares: ShareMatrix, i: int, least: float) -> Held:
+def _held(name: str, shares: ShareMatrix, i: int, least: float) -> JudgedNumber:
     """Hold a share on the diagonal against its thresholds, falling; none is the worst of all."""
     value, low, high = (float(m[i, i]) for m in (shares.value, shares.low, shares.high))
     limits = (-RECOVERABLE_SHARE, -least)
     if np.isnan(value):
-        return Held(limits, 0.0, 0.0, 0.0, f"{name} never")
+        return JudgedNumber(limits, 0.0, 0.0, 0.0, f"{name} never")
     text = f"{name} {value:.3f} [{low:.3f}, {high:.3f}], limits {least:.3g}, {RECOVERABLE_SHARE}"
-    return Held(limits, -value, -high, -low, text)
+    return JudgedNumber(limits, -value, -high, -low, text)
 
 
 def say(rows: Rows) -> Result:

@@ -13,7 +13,7 @@ from knownminds.environments import Environment, Trials
 from knownminds.environments.later import pandas as pd
 from knownminds.inference.chance.belief_contexts import scenario_of
 from knownminds.inference.measure import Dial, Values, with_columns
-from knownminds.inference.session_measure import PlacedMeasure, SimulatedMeasure
+from knownminds.inference.session_measure import DesignMeasure, SimulatedMeasure
 
 from .counts import EARLIER
 
@@ -41,7 +41,7 @@ class IdlePull(SimulatedMeasure):
 
     kind: str
 
-    def in_place(self, environment: Environment) -> PlacedMeasure:
+    def in_place(self, environment: Environment) -> DesignMeasure:
         """Return the measure whose truth is that over the contexts of the experiment.
 
         Raises

@@ -11,7 +11,13 @@ import numpy as np
 
 from knownminds.environments.chance.chance import chained, share_of
 from knownminds.environments.chance.coins import FACES, Face
-from knownminds.environments.chance.outcome_grid import NONE, BrokenOff, Context, Values, weights_to
+from knownminds.environments.chance.outcome_grid import (
+    NONE,
+    Context,
+    ContextGrid,
+    Values,
+    weights_to,
+)
 from knownminds.environments.fields import Numbers, OneOf, SomeOf, setting
 
 from .counts import idle_words
@@ -24,7 +30,7 @@ HEAVIEST = 98  # the number of a context has room for no larger weight
 PERCENT = 100
 
 
-class LinkedCoins(BrokenOff):
+class LinkedCoins(ContextGrid):
     """How many linked coins show a face; every trial is a separate context.
 
     Each coin shows the face with the probability p = k / (k + 1), and has the correlation r with

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.design import session_stream
-from knownminds.environments.fields import Field, Fields, Number, Numbers, OneOf, Told, setting
+from knownminds.environments.fields import CheckedBy, Field, Fields, Number, Numbers, OneOf, setting
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.magnitudes.decoupling import HUNDREDTHS
 from knownminds.environments.magnitudes.magnitude import WINDOWS, Magnitude, Modality, windows_of
@@ -67,12 +67,12 @@ class CueConflict(MarkerLocation):
 
     modality: Modality = setting(
         "all",
-        Told(lambda name, given: given, "one of text, image, text+image, all"),
+        CheckedBy(lambda name, given: given, "one of text, image, text+image, all"),
         "How lines are shown: all for text, image and both one after the other, or one of these.",
     )
     windows: tuple[str, ...] = setting(
         ("medium",),
-        Told(windows_of, "one or more of short, medium and long, each once"),
+        CheckedBy(windows_of, "one or more of short, medium and long, each once"),
         'Which of "short", "medium" and "long" are shown, in this order.',
     )
     conflicts: Sequence[float] = setting(

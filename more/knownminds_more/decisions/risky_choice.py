@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from knownminds.environments.fields import Field, Fields, Told, setting
+from knownminds.environments.fields import CheckedBy, Field, Fields, setting
 from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.search_ranges import Among, Span
 from knownminds.environments.words.answer import decimal
@@ -117,7 +117,7 @@ class RiskyChoice(Offers):
 
     problems: Any = setting(
         "prospect",
-        Told(problems_of, f"one of {', '.join(SETS)}, or a list of pairs of gambles"),
+        CheckedBy(problems_of, f"one of {', '.join(SETS)}, or a list of pairs of gambles"),
         "Which problems are asked: the name of a set, or pairs of gambles, each a list of "
         "[amount, probability].",
     )

@@ -15,8 +15,8 @@ from knownminds.environments.fields import (
     Fields,
     Number,
     Numbers,
+    OrNone,
     SomeOf,
-    Unless,
     setting,
 )
 from knownminds.environments.record.trials import TrialRule, Trials
@@ -101,7 +101,7 @@ class Ultimatum(ListedQuestions):
     stake: float = setting(100.0, Number(above=0.0), "What is divided, in points.")
     offers: tuple[float, ...] | None = setting(
         None,
-        Unless(
+        OrNone(
             Numbers(
                 "are different amounts from 0 to the stake",
                 lambda v: np.all(v >= 0) and len(set(v.tolist())) == len(v),
@@ -111,7 +111,7 @@ class Ultimatum(ListedQuestions):
     )
     proposals: tuple[tuple[Proposal, Proposal], ...] | None = setting(
         None,
-        Unless(
+        OrNone(
             Numbers(
                 "are different pairs of a lower and a higher offer, each an amount and the chance "
                 "that it is accepted, above 0 and up to 1, as in [[[0, 1], [50, 0.8]]]",

@@ -29,12 +29,12 @@ from knownminds.environments.causes.network_questions import (
 from knownminds.environments.causes.networks import NAMED_GRAPHS, CausalNetwork, Edge
 from knownminds.environments.causes.story_questions import Context, Names, StoryQuestions
 from knownminds.environments.fields import (
+    CheckedBy,
     Field,
     Fields,
     Numbers,
     OneOf,
     SomeOf,
-    Told,
     Whole,
     setting,
 )
@@ -86,7 +86,7 @@ def edges_of(name: str, given: Any) -> str:
     return ", ".join(f"{cause}>{effect}" for cause, effect in pairs)
 
 
-def _numbers(low: float, each: str) -> Told:
+def _numbers(low: float, each: str) -> CheckedBy:
     """Return the rule for a number from low to 1, or a row of them, one for each `each`."""
     row = Numbers(
         f"is a number from {low:g} to 1, or a row of such numbers, one for each {each}",
@@ -98,7 +98,7 @@ def _numbers(low: float, each: str) -> Told:
         numbers = row(name, given if many else (given,))
         return numbers if many else float(numbers[0])
 
-    return Told(take, str(row).removeprefix("is "))
+    return CheckedBy(take, str(row).removeprefix("is "))
 
 
 class CausalInference(StoryQuestions):
@@ -154,7 +154,7 @@ class CausalInference(StoryQuestions):
 
     graph: str = setting(
         "common_effect",
-        Told(edges_of, f'one of {", ".join(NAMED_GRAPHS)}, or edges such as "A>B, B>C"'),
+        CheckedBy(edges_of, f'one of {", ".join(NAMED_GRAPHS)}, or edges such as "A>B, B>C"'),
         "Which variables bring about which: a name, or edges between A, B, C and D.",
     )
     strengths: float | tuple[float, ...] = setting(

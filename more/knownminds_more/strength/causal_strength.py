@@ -14,8 +14,8 @@ from knownminds.environments.fields import (
     Fields,
     Numbers,
     OneOf,
+    OrNone,
     SomeOf,
-    Unless,
     Whole,
     coded,
     setting,
@@ -126,7 +126,7 @@ class CausalStrength(LikelihoodQuestions):
     )
     tables_told: tuple[Table, ...] | None = setting(
         None,
-        Unless(
+        OrNone(
             Numbers(
                 f"are rows of four counts of {MOST_CASES} cases at most, some with the cause and "
                 "some without it, in which the cause has room to make a difference",

@@ -7,8 +7,8 @@ import pytest
 
 from knownminds.agents import RescorlaWagnerDual
 from knownminds.environments import InstrumentalLearning
-from knownminds.llm_adapters.known_minds import serve
-from knownminds.llm_adapters.known_minds.serve import Served
+from knownminds.llm_adapters.known_agents import serve
+from knownminds.llm_adapters.known_agents.serve import Served
 
 LEARNER = RescorlaWagnerDual(alpha_positive=0.4, alpha_negative=0.1, beta=3.0, kappa=0.1)
 HEAD = "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\n{}\r\n"

@@ -16,7 +16,7 @@ from knownminds.environments import (
     session_stream,
 )
 from knownminds.llm_adapters import Failed, Sampling, Synthetic, run_session
-from knownminds.llm_adapters.known_minds import synthetic as module
+from knownminds.llm_adapters.known_agents import synthetic as module
 
 LEARNER = RescorlaWagnerDual(alpha_positive=0.4, alpha_negative=0.1, beta=3.0, kappa=0.1)
 

@@ -12,13 +12,13 @@ import pytest
 from knownminds.agents import RescorlaWagnerDual, play
 from knownminds.environments import InstrumentalLearning, Session, session_stream
 from knownminds.llm_adapters import Sampling, Synthetic, load
-from knownminds.llm_adapters.known_minds.serve import Served
+from knownminds.llm_adapters.known_agents.serve import Served
 from knownminds.llm_adapters.runs.runner import run_sessions_in
 
 KEY = "sk-canary-0123456789abcdef"
 LEARNER = RescorlaWagnerDual(alpha_positive=0.6, alpha_negative=0.2, beta=5.0, kappa=0.1)
 ENVIRONMENT = InstrumentalLearning(n_visits=2)
-module = importlib.import_module("knownminds.llm_adapters.known_minds.serve")
+module = importlib.import_module("knownminds.llm_adapters.known_agents.serve")
 PATH = "/v1/chat/completions"
 
 
@@ -35,7 +35,7 @@ def prompts_of(environment, seed, i):
 
 def request(prompt, seed=None, **changes):
     messages = [{"role": m.role, "content": m.content} for m in prompt.messages]
-    body = {"model": "known-mind", "messages": messages, "seed": seed, **changes}
+    body = {"model": "known-agent", "messages": messages, "seed": seed, **changes}
     return {name: value for name, value in body.items() if value is not ...}
 
 
@@ -72,7 +72,7 @@ def send(served):
 
 def through_the_server(environment, n, seed, heeds=(), **options):
     async def run(url):
-        adapter = load("openai")("known-mind", base_url=url, key_variable=None)
+        adapter = load("openai")("known-agent", base_url=url, key_variable=None)
         adapter.heeds = (adapter.heeds | set(heeds)) if heeds != () else adapter.heeds
         try:
             run = await run_sessions_in(None, adapter, environment, n, seed, **options)
@@ -100,7 +100,7 @@ def test_sessions_through_the_official_package_are_those_that_play_lives(factors
     for column in ("trial", "context", "first", "action", "reward"):
         assert spoken[column].tolist() == [value for one in played for value in one[column]]
     assert set(spoken["outcome"]) == {"ok"}
-    assert set(spoken["model_served"]) == {"known-mind"}
+    assert set(spoken["model_served"]) == {"known-agent"}
     assert (
         spoken["action"].tolist() != play(LEARNER, environment, 12, 3, 0).frame["action"].tolist()
     )
@@ -128,7 +128,7 @@ def test_log_probabilities_over_the_letters_sum_to_one(served):
         for prompt, labels, _ in prompts_of(ENVIRONMENT, 11, 0):
             for seed in (0, openai.omit):
                 answer = client.chat.completions.create(
-                    model="known-mind",
+                    model="known-agent",
                     messages=[{"role": m.role, "content": m.content} for m in prompt.messages],
                     seed=seed,
                     logprobs=True,
@@ -157,7 +157,7 @@ def test_a_prompt_is_known_whatever_a_client_ends_its_lines_with(send):
 
 
 def test_a_client_may_ask_for_one_model(send):
-    status, model = send(b"", "GET", "/v1/models/known-mind")
+    status, model = send(b"", "GET", "/v1/models/known-agent")
     assert (status, model) == (200, send(b"", "GET", "/v1/models")[1]["data"][0])
     status, refusal = send(b"", "GET", "/v1/models/other/mind")
     assert (status, refusal["error"]["code"]) == (404, "model_not_found")
@@ -167,7 +167,7 @@ def test_usage_and_shape_are_those_of_a_chat_completion(send):
     status, answer = send(request(PROMPT, 0))
     assert status == 200
     assert answer["object"] == "chat.completion"
-    assert answer["model"] == "known-mind"
+    assert answer["model"] == "known-agent"
     usage = answer["usage"]
     assert usage["completion_tokens"] == 1
     assert usage["prompt_tokens"] > 100
@@ -244,7 +244,7 @@ def test_a_bad_request_gets_the_status_and_one_clear_sentence(
 
 
 @pytest.mark.parametrize(
-    "body", [b"{", b"[]", b"[" * 100_000, b'{"model": "known-mind", "input": []}']
+    "body", [b"{", b"[]", b"[" * 100_000, b'{"model": "known-agent", "input": []}']
 )
 def test_what_is_no_request_is_refused(send, body):
     for path in (PATH, "/v1/responses"):
@@ -256,14 +256,14 @@ def test_what_is_no_request_is_refused(send, body):
 def test_a_response_says_what_a_chat_completion_says_whole_and_in_a_stream(served, send, client):
     said = send(request(PROMPT, 0))[1]["choices"][0]["message"]["content"]
     words = [{"role": m.role, "content": m.content} for m in PROMPT.messages]
-    asked = {"model": "known-mind", "input": words, "extra_body": {"seed": 0}}
+    asked = {"model": "known-agent", "input": words, "extra_body": {"seed": 0}}
     whole = client.responses.create(**asked, include=["message.output_text.logprobs"])
     assert whole.output_text == said
     assert whole.output[0].content[0].logprobs[0].token == said
     *_, last = client.responses.create(**asked, stream=True)
     assert last.response.output_text == said
     chat = client.chat.completions.create(
-        model="known-mind", messages=words, seed=0, stream=True,
+        model="known-agent", messages=words, seed=0, stream=True,
         stream_options={"include_usage": True},
     )  # fmt: skip
     *parts, end = chat

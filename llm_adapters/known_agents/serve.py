@@ -110,7 +110,7 @@ class Served:
         host: str = "127.0.0.1",
         port: int = 0,
         contaminants: Contaminants | None = None,
-        model: str = "known-mind",
+        model: str = "known-agent",
         api_key: str | None = None,
         seed_is_session: bool = True,
     ):
