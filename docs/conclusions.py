@@ -30,6 +30,8 @@ from knownminds.agents import AGENTS, simulate
 from knownminds.environments import make
 from knownminds.inference import MEASURES, Analysis, StoppingRule
 from knownminds.inference.diagnosis.belief_decisions import BeliefDecisions
+from knownminds.inference.magnitudes.cue_combination import CuePairs
+from knownminds.inference.magnitudes.magnitude_answers import TaskAnswers
 from knownminds.validation.benchmarks.claims import (
     ABOVE,
     FAILS,
@@ -58,6 +60,7 @@ from knownminds.validation.engine.members import register
 from knownminds.validation.engine.parts import flat
 from knownminds.validation.engine.question import Running
 from knownminds.validation.engine.scores import mean, share
+from knownminds.validation.magnitudes.combiners import BETTER, FOREST, LINE, compare_combiners
 from knownminds.validation.power.audit import usual_effects
 from knownminds.validation.power.sequential import stopped
 from knownminds.validation.referee.predictions import (
@@ -83,6 +86,7 @@ PEEKER = {
 CLAIMED = {"participant": (0.0, 0.1, 0.2, 0.4), "model": (0.0, 0.23, 0.46)}
 OBSERVERS, SPREAD, PROBLEMS = (1, 3, 10), 0.2, 50  # participants, their sd, sessions of each
 GROWING = "calibrate --clear 0.85"
+PLAYERS = ("inverse variances", "line", "the larger", "by turns")  # who answer to both
 WIDTHS = (1.0, 0.85, 0.7)  # of a posterior, relative to the right one
 RANKS = 99
 KEY = ["conclusion", "unit", "units"]
@@ -107,6 +111,7 @@ def tasks(names: Sequence[str]) -> Iterator[Task]:
         ("verdict of confuse: recovery", "replicate", 200),
         *(("claims", "participant", n) for n in OBSERVERS),
         ("claims", "model", 35),
+        *(("combiners", "item", n) for n in (99, 297)),
     ]  # fmt: skip
     return (task for task in every if not names or task[0] in names)
 
@@ -116,7 +121,7 @@ def computed(task: Task, replicates: int, seed: int) -> pd.DataFrame:
     began = perf_counter()
     conclusion, unit, units = task
     of_unit = {"replicate": _of_ranks, "context": _of_coherence, "participant": _of_claims,
-               "model": _of_claims}  # fmt: skip
+               "model": _of_claims, "item": _of_combiners}  # fmt: skip
     work = VERDICTS.get(conclusion) or of_unit.get(
         unit, _of_rule if ":" in conclusion else _of_measure
     )
@@ -402,6 +407,45 @@ def _of_claims(_: str, unit: str, units: int, replicates: int, seed: int) -> pd.
                     "players": "without" if errs else "with", "effect": effect,
                     "kind": f"{direction}: {word}",
                     "rejected": share(words.count(word), len(words)), "failed": words.count(""),
+                })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _of_combiners(_: str, unit: str, units: int, replicates: int, seed: int) -> pd.DataFrame:
+    """Compare combiners of players who combine in a line, by a rule of their own, or by turns.
+
+    That a forest foretells better errs of who combines in a line, and against Bayes of who has the
+    weights of inverse variances.
+    """
+    rows, n = [], units // 3
+    value = np.tile(np.linspace(0.1, 0.9, n), 3)
+    for player in PLAYERS:
+        words: dict[tuple[str, str], list[str]] = {}
+        for k in range(replicates):
+            rng = np.random.default_rng((seed, units, PLAYERS.index(player), k))
+            text, image = (value + s * rng.standard_normal(3 * n) for s in (0.03, 0.06))
+            said = {
+                "inverse variances": 0.5 * text + 0.5 * image,  # of the answers, not their errors
+                "line": 0.9 * text + 0.1 * image,
+                "the larger": np.maximum(text, image),
+                "by turns": np.where(value < 0.5, text, image),
+            }[player] + 0.01 * rng.standard_normal(3 * n)
+            zero, one = np.zeros(3 * n), np.ones(3 * n)
+            answers = TaskAnswers(value, said, 0.5 * one, zero.astype(int), zero.astype(int),
+                                  np.arange(3 * n), np.arange(3 * n), zero, 1.0, 1.0,
+                                  np.ones((1, 3 * n)))  # fmt: skip
+            found = compare_combiners(CuePairs(answers, text, image, "items", 0), k)
+            for row in found.to_dict("records"):
+                words.setdefault((row["one"], row["other"]), []).append(row["verdict"])
+        for (first, second), said_ in words.items():
+            for word in (f"{first} {BETTER}", f"{second} {BETTER}"):
+                of_line = player in PLAYERS[:2]
+                beaten = player == PLAYERS[0] or second == LINE  # Bayes has other weights there
+                errs = word.startswith(FOREST) and of_line and beaten
+                rows.append({
+                    "players": "without" if errs else "with", "effect": float(not of_line),
+                    "kind": f"{player}: {first} and {second}, {word}",
+                    "rejected": share(said_.count(word), len(said_)),
                 })  # fmt: skip
     return pd.DataFrame(rows)
 

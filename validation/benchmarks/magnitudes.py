@@ -26,6 +26,7 @@ from knownminds.inference.magnitudes.magnitude_answers import (
 )
 from knownminds.inference.magnitudes.magnitude_composite import BAYES, MASS
 from knownminds.inference.resampling import percentile_interval
+from knownminds.validation.magnitudes.combiners import compare_combiners
 from knownminds.validation.pages.views import WHO, Cell, Curves, Dots, Grid, Rows, ends
 
 from . import magnitude_frames as frames
@@ -123,6 +124,11 @@ def claimed(data: Answers) -> pd.DataFrame:
     drawn = means.sum(min_count=n).rename("value").reset_index()
     task = drawn["task"].str.replace("_", " ")
     parts.append(drawn.assign(score="consistency score, mean of bootstraps: " + task))
+    foretold, _ = data.once(combiner_rows)
+    if len(foretold):
+        two = foretold["one"] + " less " + foretold["other"] + ": "
+        task = foretold["task"].str.replace("_", " ")
+        parts.append(foretold.assign(score=two + task, value=foretold["difference"]))
     return joined(parts)
 
 
@@ -225,6 +231,41 @@ def cues(data: Answers) -> Shown:
         Dots("Efficiency RRE by task and reference; above the line the answers are better.",
              "RRE", "task", "reference", value="efficiency", null=1.0, where=base, of=rows),
     )  # fmt: skip
+
+
+def combiner_rows(data: Answers) -> tuple[pd.DataFrame, str]:
+    """Return what tells combiners apart, a row per participant, task and two of them; or why not."""
+    read = data.once(frames.estimates)
+    parts = []
+    for who in read.participants:
+        for task in MULTIMODAL:
+            cells = cue_cells(read, who, task, BASE)
+            if cells is None:
+                continue
+            try:
+                rows = compare_combiners(pair(*cells), data.about.seed)
+            except ImportError:
+                return pd.DataFrame(), "It needs scikit-learn (the extra learning)."
+            parts.append(rows.assign(**{WHO: who, "task": task}))
+    return joined(parts), ""
+
+
+@PAPER.part("Which combiner foretells the answers to both", compared=False, optional=True)
+def combiners(data: Answers) -> Shown:
+    """Bayes (weights by inverse variances), a line and a random forest foretell the answers to both
+    from the answers to each alone. Each is fitted to nine tenths of the stimuli and foretells the
+    rest; repetitions of a stimulus stay together. Differences of root mean squared errors are in
+    units of the scale, over stimuli; below 0 the first foretells better. The verdict is by a test
+    at .05 over three. The last column is the difference that is found in 80%.
+    """
+    frame, missing = data.once(combiner_rows)
+    if missing:
+        return frame, missing
+    columns: Mapping[str, Cell] = {
+        "difference": ends("difference"), "p": "p_value", "sees": "sees", "stimuli": "stimuli",
+        "verdict": "verdict",
+    }  # fmt: skip
+    return frame, Rows("Combiners, two at a time", columns, (WHO, "task", "one", "other"))
 
 
 def _of_both(data: Answers, row: Mapping[Any, Any]) -> str:
