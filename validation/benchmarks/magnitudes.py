@@ -234,7 +234,7 @@ def cues(data: Answers) -> Shown:
 
 
 def combiner_rows(data: Answers) -> tuple[pd.DataFrame, str]:
-    """Return what tells combiners apart, a row for each task and two of them; or why there is none."""
+    """Return what tells combiners apart, a row for each task and two; or why there is none."""
     read = data.once(frames.estimates)
     parts = []
     for who in read.participants:
