@@ -34,6 +34,7 @@ from .paper import SCORES, About, Paper, joined, part_of
 from .plan import Plan
 from .public_files import with_summaries
 from .registry import paper_of, plan_of
+from .seen import seen
 from .stability import stability
 
 NOTES = (
@@ -71,6 +72,7 @@ def benchmark_result(
         if len(scores):
             compared = comparison(scores, played.trials, about)
             parts.append(compared)
+            parts.append(seen(scores, about, played.plan))
         if about.paraphrases > 1:
             parts += stability(played.trials, about, paper)
     parts += claimed(played, joined([scores, further]))

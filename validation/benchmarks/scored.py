@@ -38,6 +38,7 @@ from .comparison import comparison, first_which_differ
 from .magnitude_frames import LINES
 from .paper import CELL, About
 from .registry import paper_of
+from .seen import seen
 
 # Experiments whose answers are scored by all parts of their paper.
 PAPER_OF: Mapping[str, str] = {
@@ -205,6 +206,8 @@ def _result(
     if len(scores) and len(about.participants) > 1:
         compared = comparison(scores, trials, about)
         parts.append(compared)
+    if len(scores):
+        parts.append(seen(scores, about))
     outcomes = trials.get("outcome", pd.Series("ok", trials.index)).fillna("ok")
     counts = pd.crosstab(trials[WHO], outcomes).reindex(list(about.participants))
     data: Any = question.data
