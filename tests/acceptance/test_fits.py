@@ -584,7 +584,8 @@ def test_a_group_of_map_estimates_is_not_pulled_to_the_prior():
     group = found["Parameters"].set_index("parameter")
     truth = dict(zip(model.parameters.names, model.parameters.constrain(middle), strict=True))
     for name, value in truth.items():
-        assert group.loc[name, "meaning"] == "group mean"
+        assert group.loc[name, ["meaning", "quantity"]].tolist() == ["group mean", "group_mean"]
+        assert group.loc[f"sd({name})", "quantity"] == "spread"
         assert group.loc[name, "low"] < value < group.loc[name, "high"]
         assert group.loc[f"sd({name})", "low"] < 0.5 < group.loc[f"sd({name})", "high"]
     low, high = found["Subjects"]["alpha_negative"].quantile([0.25, 0.75])

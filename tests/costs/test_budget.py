@@ -147,7 +147,7 @@ def test_thoughts_within_answers_are_sent_again_where_the_history_repeats_answer
         some.usage(1).input_tokens.low == none.usage(1).input_tokens.low
     )  # hidden ones are dropped
     assert any("within the answers" in note for note in some.notes())
-    assert any("give reasoning_tokens" in note for note in none.notes())
+    assert any("--reasoning LOW-HIGH" in text for text in none.warnings())
 
     retold = InstrumentalLearning(n_visits=3, **spoken)  # its history tells only what was chosen
     assert (

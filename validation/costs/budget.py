@@ -99,6 +99,7 @@ def compute(question: AskBudget) -> Result:
             "Designs and their power": priced.set_index("llm") if len(priced) else priced,
         },
         figures=figures,
+        warnings=whole.warnings(),
         notes=[*about, *NOTES, *whole.notes()],
         options={
             "experiment": experiment.name,

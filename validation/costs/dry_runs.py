@@ -290,6 +290,20 @@ class DryRuns:
             return None
         return self.dollars(price, n, cached=True)
 
+    def warnings(self) -> tuple[str, ...]:
+        """What makes the figures too low."""
+        warnings = []
+        if self.plain["run"].nunique() == 1:
+            warnings.append(
+                "One dry run cannot show how sessions differ: the ranges do not hold that."
+            )
+        if self.thoughts_fit and self.reasoning.high == 0:
+            warnings.append(
+                "The prompts ask for thoughts before the answer, and the synthetic agent has next "
+                "to none: say with --reasoning LOW-HIGH how many tokens they take."
+            )
+        return tuple(warnings)
+
     def notes(self) -> tuple[str, ...]:
         """What the figures leave out."""
         notes = [
@@ -298,17 +312,8 @@ class DryRuns:
         ]
         if self.plain["images"].any():
             notes.append(
-                f"A picture counts {self.looking} tokens. Models differ widely; give image_tokens "
-                "for yours."
-            )
-        if self.plain["run"].nunique() == 1:
-            notes.append(
-                "One dry run cannot show how sessions differ: the ranges do not hold that."
-            )
-        if self.thoughts_fit and self.reasoning.high == 0:
-            notes.append(
-                "The prompts ask for thoughts before the answer, and the synthetic agent has next "
-                "to none: give reasoning_tokens."
+                f"A picture counts {self.looking} tokens. Models differ widely; give "
+                "--image-tokens for yours."
             )
         if not self.plain["prompt_bytes"].equals(self.aloud["prompt_bytes"]):
             notes.append(

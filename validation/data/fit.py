@@ -55,7 +55,7 @@ from .support import (
     support_of,
     unreadable_there,
 )
-from .trials_of_runs import copied_sessions, read_one, rows_where
+from .trials_of_runs import copied_sessions, of_several_servers, read_one, rows_where
 
 if TYPE_CHECKING:
     from knownminds.inference import HierarchicalFit
@@ -148,6 +148,8 @@ class FitTask:
         Trials in all, and subjects without a trial that is fitted.
     notes
         Which trials were chosen.
+    warnings
+        What of the data a reader may not expect.
     assumed
         Whether outcomes of other choices follow from settings that nobody told.
     """
@@ -162,6 +164,7 @@ class FitTask:
     data: ModelData
     counts: Mapping[str, int]
     notes: tuple[str, ...]
+    warnings: tuple[str, ...]
     assumed: bool
 
     @classmethod
@@ -217,10 +220,9 @@ class FitTask:
                 f"({', '.join(f'{n} {outcome}' for outcome, n in each)}). Check how it was "
                 "imported."
             )
-        if environment is not None:
-            notes = (*notes, *copied_sessions(environment, trials_of))
+        copies = () if environment is None else copied_sessions(environment, trials_of)
         return cls(question, source, agent, environment, trials_of, rows, within, data, counts,
-                   notes, assumed)  # fmt: skip
+                   notes, tuple(copies), assumed)  # fmt: skip
 
     @property
     def unknowns(self) -> Unknowns:
@@ -270,7 +272,8 @@ class Estimates:
     subjects
         One row each: `NAME`, `NAME_low`, `NAME_high` (90% intervals), status, message, n_trials.
     parameters
-        Group values: rows parameter, estimate, low, high, meaning.
+        Group values: rows parameter, estimate, low, high, meaning, and quantity: group_mean,
+        spread, weight, correlation, median or subject.
     names
         Of the parameters that are estimated.
     fit
@@ -315,6 +318,7 @@ def compute(question: AskFit) -> Fit:
         figures={**_forest(estimates), **_merged([*parts[2:], estimates.more], "figures")},
         notes=[*notes, *(note for part in parts for note in part.notes)],
         counts=_counts(frame, task.by_rows.frame),
+        warnings=[*task.warnings, *of_several_servers(question.data)],
         attempted=len(frame),
         failed=int((frame["status"] == "failed").sum()),
         options={**task.option_values(), **controls.options},
@@ -508,7 +512,8 @@ def _law_of(group: MarginalFit) -> pd.DataFrame:
     names = [*group.parameters.names, *(f"sd({name})" for name in group.parameters.names)]
     meanings = ["group mean"] * k + ["sd of subjects, unconstrained scale"] * k
     columns = dict(zip(("estimate", "low", "high"), np.hstack([means, spreads]), strict=True))
-    return pd.DataFrame({"parameter": names, **columns, "meaning": meanings})
+    quantity = ["group_mean"] * k + ["spread"] * k
+    return pd.DataFrame({"parameter": names, **columns, "meaning": meanings, "quantity": quantity})
 
 
 def _median_of(estimates: Array) -> dict[str, Any]:
@@ -520,7 +525,8 @@ def _median_of(estimates: Array) -> dict[str, Any]:
     if n < 2:
         values = estimates[0] if n else np.full(3, np.nan)
         row = dict(zip(("estimate", "low", "high"), values.tolist(), strict=True))
-        return {**row, "meaning": "the one subject" if n else "no usable subject"}
+        meaning = "the one subject" if n else "no usable subject"
+        return {**row, "meaning": meaning, "quantity": "subject"}
     ordered = np.sort(estimates[:, 0])
     rank = max(int(scipy.stats.binom.ppf((1 - MASS) / 2, n, 0.5)), 1)
     return {
@@ -528,6 +534,7 @@ def _median_of(estimates: Array) -> dict[str, Any]:
         "low": float(ordered[rank - 1]),
         "high": float(ordered[n - rank]),
         "meaning": "median subject",
+        "quantity": "median",
     }
 
 

@@ -150,20 +150,21 @@ def _values(fitted: HierarchicalFit) -> pd.DataFrame:
         if name in fitted.names:
             keys = ("natural", "natural_low", "natural_high")
             at = fitted.design.reference(name)
-            meaning = "group mean" + (f" at {at}" if at else "")
+            meaning, quantity = "group mean" + (f" at {at}" if at else ""), "group_mean"
         elif name in fitted.effects:
             meaning = "regression weight per unit of the column, unconstrained scale"
+            quantity = "weight"
         elif name.startswith("cor("):
-            meaning = "correlation, unconstrained scale"
+            meaning, quantity = "correlation, unconstrained scale", "correlation"
         else:
             of = "levels" if " | " in name else "subjects"
             of += "' effects" if inner in fitted.slopes else ""
-            meaning = f"sd of {of}, unconstrained scale"
+            meaning, quantity = f"sd of {of}, unconstrained scale", "spread"
         factor = fitted.spread_differs(name) if name.startswith("sd(") else np.nan
         estimate = dict(
             zip(("estimate", "low", "high"), (float(row[k]) for k in keys), strict=True)
         )
-        columns = {"meaning": meaning, "bayes_factor": factor}
+        columns = {"meaning": meaning, "quantity": quantity, "bayes_factor": factor}
         rows.append({"parameter": name, **estimate, **columns})
     return pd.DataFrame(rows)
 
