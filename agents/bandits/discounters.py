@@ -8,6 +8,7 @@ import numpy as np
 
 from knownminds.agents.compiler.definition import positive, unit
 from knownminds.agents.model import Model
+from knownminds.agents.powers import SMALLEST, power
 
 __all__ = [
     "ExponentialDiscounter",
@@ -18,8 +19,6 @@ __all__ = [
     "ConstantSensitivityDiscounter",
     "FixedCostDiscounter",
 ]
-
-SMALLEST = 1e-300  # the logarithm of this is finite
 
 
 class ExponentialDiscounter(Model):
@@ -111,11 +110,6 @@ def _bend(description: str, source: str) -> Any:
     return positive(description, mean=0.0, sd=0.5, source=source)
 
 
-def _power(x: Any, exponent: Any) -> Any:
-    """Return x**exponent, which is 0 at x = 0."""
-    return np.where(x > 0, np.exp(exponent * np.log(np.maximum(x, SMALLEST))), 0.0)
-
-
 class GeneralisedHyperbolicDiscounter(ExponentialDiscounter):
     """Values a sum A after D months at V = A / (1 + k D)**s and chooses by softmax.
 
@@ -151,7 +145,7 @@ class RachlinDiscounter(ExponentialDiscounter):
     tau, eta = ExponentialDiscounter.tau, ExponentialDiscounter.eta
 
     def curve(self, months: Any) -> Any:
-        return 1 / (1 + self.k * _power(months, self.s))
+        return 1 / (1 + self.k * power(months, self.s))
 
 
 class ConstantSensitivityDiscounter(ExponentialDiscounter):
@@ -170,7 +164,7 @@ class ConstantSensitivityDiscounter(ExponentialDiscounter):
     tau, eta = ExponentialDiscounter.tau, ExponentialDiscounter.eta
 
     def curve(self, months: Any) -> Any:
-        return np.exp(-_power(self.k * months, self.s))
+        return np.exp(-power(self.k * months, self.s))
 
 
 class FixedCostDiscounter(HyperbolicDiscounter):

@@ -274,7 +274,7 @@ class BalloonRisk(Retelling):
             words |= {"first": self._choices[first], "second": self._choices[1 - first]}
         return words
 
-    def _outcome_words(self, labels: Any, turn: Turn) -> dict[str, object]:
+    def _feedback_words(self, labels: Any, turn: Turn) -> dict[str, object]:
         pump = int(turn.observation["pump"])
         result, points = "stopped", pump - 1
         if turn.action == INFLATE:

@@ -46,7 +46,7 @@ class Retelling(Environment):
     """An experiment whose prompts retell earlier trials.
 
     In the form "prompt" one message holds an introduction, a line for each past trial, and the
-    question. In the form "chat" each past trial is a question and a reply, and its outcome opens
+    question. In the form "chat" each past trial is a question and a reply, and its feedback opens
     the next message. A subclass defines which words stand in a trial's sentences and what they
     mean. This class puts prompts together and takes them apart.
 
@@ -110,8 +110,8 @@ class Retelling(Environment):
             if slot.field in observation
         }
 
-    def _outcome_words(self, labels: Any, turn: Turn) -> Words:
-        """Return the words for the answer, and for its outcome."""
+    def _feedback_words(self, labels: Any, turn: Turn) -> Words:
+        """Return the words for the answer, and for what it brought."""
         return {
             name: slot.write(self.options, labels, turn) for name, slot in self._of_answers.items()
         }
@@ -213,8 +213,8 @@ class Retelling(Environment):
         introduction = self._begun[kind].render(**words)
         return Screen(introduction, self._asks[kind].render(**words), options, (), given)
 
-    def outcome_text(self, labels: Any, turn: Turn) -> str:
-        """Return the outcome of the trial in words; "" if there is nothing to show."""
+    def feedback_text(self, labels: Any, turn: Turn) -> str:
+        """Return what the answer brought in words; "" if there is nothing to show."""
         if not self.feedback and not is_missing(turn):
             return ""
         form = self._said_after[self._kind(turn.observation), is_missing(turn)]
@@ -335,7 +335,7 @@ class Retelling(Environment):
         return f"{answer}\n{LIMITS[self.reasoning].format(self.thought_words)}"
 
     def _words_after(self, labels: Any, turn: Turn) -> Words:
-        return {} if is_missing(turn) else self._outcome_words(labels, turn)
+        return {} if is_missing(turn) else self._feedback_words(labels, turn)
 
     def _reply(self, labels: Any, turn: Turn) -> str:
         """Return a past reply as it came; an empty one is replaced, since no provider takes it."""
@@ -423,7 +423,7 @@ class _Lines:
 
 
 class _Talk(_Lines):
-    """Two messages for each past turn: a question, behind the outcome before it, and the reply."""
+    """Two messages for each past turn: a question, behind the feedback before it, and the reply."""
 
     def question(self, now: Turn) -> tuple[Message, Words]:
         """Return the message that asks, and the words in it."""

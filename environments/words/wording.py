@@ -97,7 +97,7 @@ class Wording(Configured):
             "Write its screen, or make it a Retelling, which has one."
         )
 
-    def outcome_text(self, labels: Any, turn: Turn) -> str:
+    def feedback_text(self, labels: Any, turn: Turn) -> str:
         """Return what a person is shown after an answer; "" if nothing is shown."""
         return ""
 

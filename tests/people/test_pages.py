@@ -85,7 +85,7 @@ def lived(environment, seed, subject):
         choice = {"action": action, "response": response, "both": (action, response)}[asked]
         turn = session.take(None if missing else choice)
         answers.append(given)
-        said = environment.outcome_text(session.design.labels, turn)
+        said = environment.feedback_text(session.design.labels, turn)
         order = list(screen.order)
         texts.append([screen.introduction, screen.question, list(screen.options), order, said])
     rows = [{k: None if v is None or v != v else v for k, v in row.items()} for row in session.rows]

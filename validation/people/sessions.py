@@ -75,7 +75,7 @@ def script_of(environment: Environment) -> Script:
                 )
         turn = session.take(choice)
         paid = Turn(watched, turn.action, turn.reward, "", turn.response, turn.brought)
-        environment.outcome_text(design.labels, paid)
+        environment.feedback_text(design.labels, paid)
     script = Script(environment, read & set(environment.fields.dependent))
     for session in sessions.values():
         _check_follows(script, design, session)
@@ -215,7 +215,7 @@ class _Gathering:
         """Yield what follows on an answer, by its kind: an action, a "number", "nothing"."""
         environment, labels = self.environment, self.design.labels
         if action < 0:
-            yield "nothing", environment.outcome_text(labels, Turn(seen, None, None))
+            yield "nothing", environment.feedback_text(labels, Turn(seen, None, None))
         if (action >= 0) == (asks == "response"):
             return
         brought = dict(zip(self.script.paid, paid, strict=True))
@@ -223,7 +223,7 @@ class _Gathering:
         response = None if asks == "action" else self._stated
         chosen = None if asks == "response" else action
         turn = Turn(seen, chosen, None if isnan(reward) else reward, "", response, brought)
-        text = environment.outcome_text(labels, turn)
+        text = environment.feedback_text(labels, turn)
         if response is not None:
             text = text.replace(decimal(response), "{response}")
         yield "number" if chosen is None else str(chosen), text

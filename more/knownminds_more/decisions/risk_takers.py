@@ -8,6 +8,7 @@ import numpy as np
 
 from knownminds.agents.compiler.definition import Probabilities, positive, unit
 from knownminds.agents.model import Model
+from knownminds.agents.powers import power
 from knownminds.agents.probability_weights import prelec, tversky_kahneman
 
 __all__ = [
@@ -20,14 +21,8 @@ __all__ = [
 ]
 
 UNIT = 100.0  # points; amounts are counted in these
-SMALLEST = 1e-300  # the logarithm of this is finite
 TVERSKY = "Tversky and Kahneman 1992"
 PRELEC = "Prelec 1998"
-
-
-def _power(x: Any, exponent: Any) -> Any:
-    """Return x**exponent, which is 0 at x = 0."""
-    return np.where(x > 0, np.exp(exponent * np.log(np.maximum(x, SMALLEST))), 0.0)
 
 
 def _temperature() -> Any:
@@ -108,7 +103,7 @@ class ExpectedUtility(ExpectedValue):
     tau = ExpectedValue.tau
 
     def utility(self, x: Any) -> Any:
-        size = _power(np.abs(x) / UNIT, np.where(x < 0, self.alpha_loss, self.alpha))
+        size = power(np.abs(x) / UNIT, np.where(x < 0, self.alpha_loss, self.alpha))
         return np.where(x < 0, -self.loss_aversion, 1.0) * size
 
 

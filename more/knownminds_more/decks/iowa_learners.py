@@ -8,6 +8,7 @@ import numpy as np
 
 from knownminds.agents.compiler.definition import positive, real, unit
 from knownminds.agents.model import Model
+from knownminds.agents.powers import power
 
 from .iowa_gambling import N_DECKS
 
@@ -21,13 +22,6 @@ __all__ = [
 ]
 
 UNIT = 100.0  # amounts are divided by this, so that utilities are of the order of 1
-SMALLEST = 1e-12  # the logarithm of this is finite
-
-
-def power(amount: Any, exponent: Any) -> Any:
-    """Return a power of an amount from 0 on; 0 for 0, whatever the exponent."""
-    grown = np.exp(exponent * np.log(np.maximum(amount, SMALLEST)))
-    return np.where(amount > 0, grown, 0.0)
 
 
 class DeckLearner(Model):
