@@ -52,4 +52,5 @@ def test_a_known_player_without_an_effect_is_named_on_the_page(tmp_path, knownmi
     # Both rates of the dual learner are the prior's centre; a learner with one has no such dial.
     assert "synthetic:rescorla_wagner_dual does not have the effect of optimism_bias" in part.text
     assert "synthetic:rescorla_wagner does" not in part.text
-    assert len(part.rows) and (part.rows["alone"] > part.rows["standard_error"]).all()
+    assert len(part.rows)
+    assert (part.rows["alone"] > part.rows["standard_error"]).all()
