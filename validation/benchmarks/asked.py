@@ -37,7 +37,7 @@ def compute(question: AskBenchmark) -> Result | Text:
         raise ValueError(f"--fail-under is a share above 0 and up to 1; got {least:g}.")
     if question.plan == SHOWN:
         return Text(plan_of(question.name).read_text(encoding="utf-8").rstrip("\n"))
-    how = {name: getattr(question, name) for name in ("small", "seed", "paraphrases")}
+    how = {name: getattr(question, name) for name in ("small", "seed", "paraphrases", "templates")}
     plan = read_plan(question.name, question.plan, **how)
     reach = {name: getattr(question, name) for name in ("base_url", "key_variable", "timeout")}
     alone = "claims" if question.claims else "numbers" if question.numbers else ""
@@ -107,6 +107,9 @@ def _options(question: AskBenchmark) -> dict[str, Any]:
         "small": question.small or None,
         "seed": question.seed,
         "paraphrases": question.paraphrases if question.paraphrases > 1 else None,
+        "templates": None
+        if question.templates is None
+        else str(Path(question.templates).absolute()),
         "features": None if question.features is None else str(question.features),
         "people": None
         if question.people is None or _people_alone(question)

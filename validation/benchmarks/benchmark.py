@@ -126,7 +126,8 @@ class Played:
             crowd=self.people,
             own=self.own,
             truth=truth,
-            paraphrases=int(self.options.get("paraphrases") or 1),
+            paraphrases=int(self.options.get("paraphrases") or 1)
+            + bool(self.options.get("templates")),
             seed=plan.seed,
             kept=self.folder / KNOWN_FOLDER,
             features=features,
@@ -171,12 +172,12 @@ def begin(
     if (folder / FILE).is_file():
         stored = _kept(folder)
         before = (folder / PLAN).read_text(encoding="utf-8")
-        same = {name: kept.get(name) for name in ("small", "seed", "paraphrases")}
+        same = {name: kept.get(name) for name in ("small", "seed", "paraphrases", "templates")}
         usual = {name: stored["options"].get(name) for name in same}
         if before != plan.text or usual != same:
             raise ValueError(
                 f"A folder holds one plan; that in {folder} is another than this one "
-                "(or --small, --seed or --paraphrases differs). Name another folder."
+                "(or --small, --seed, --paraphrases or --templates differs). Name another folder."
             )
         models = list(dict.fromkeys([*stored["models"], *models]))
         own = stored["own"] | own
@@ -221,6 +222,7 @@ def read_benchmark(folder: str | Path) -> Played:
         small=bool(options.get("small")),
         seed=options.get("seed"),
         paraphrases=int(options.get("paraphrases") or 1),
+        templates=options.get("templates"),
     )
     blocked = {(one["model"], one["cell"]): one["reason"] for one in stored["blocked"]}
     rows: list[dict[str, Any]] = []

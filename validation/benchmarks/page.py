@@ -41,7 +41,7 @@ NOTES = (
     "Known agents play the sessions that models play; their parameters stand in the plan. Trials "
     "without a readable answer are left out and counted.",
 )
-OPTIONS = ("small", "seed", "paraphrases", "features", "people")
+OPTIONS = ("small", "seed", "paraphrases", "templates", "features", "people")
 
 
 def read_result(folder: str | Path) -> Result:

@@ -292,9 +292,15 @@ def trials_of(page: str, trials: pd.DataFrame, experiments: Iterable[str]) -> pd
 
 
 def own_columns(part: pd.DataFrame, environment: Environment) -> pd.DataFrame:
-    """Return what scores are read off a cell's trials: no conditions, no other experiment's."""
+    """Return what scores are read off a cell's trials: no conditions, no other experiment's.
+
+    Who was asked in one wording alone has no number of a design, where others have one.
+    """
     columns = (*ANSWER, *(field.name for field in environment.fields))
-    return part[[c for c in dict.fromkeys(columns) if c in part]].reset_index(drop=True)
+    own = part[[c for c in dict.fromkeys(columns) if c in part]].reset_index(drop=True)
+    if "design_number" in own:
+        own["design_number"] = own["design_number"].fillna(own["session"])
+    return own
 
 
 def counted_answers(trials: pd.DataFrame, *conditions: str) -> tuple[pd.DataFrame, Grid]:

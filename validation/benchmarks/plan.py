@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from hashlib import sha256
 from math import ceil
@@ -21,6 +21,7 @@ from .registry import plan_of
 
 BASE = "base"  # the variant in which an experiment is as the paper has it
 MOST_SESSIONS = 1_000_000
+OWN = "own words"  # the wording of a file of the user's
 _PLAN = ("benchmark", "seed", "small", "sampling", "experiments", "variants", "known", "models",
          "claims")  # fmt: skip
 _EXPERIMENT = ("environment", "sessions", "settings", "sampling", "variants", "small")
@@ -128,6 +129,7 @@ def read_plan(
     small: bool = False,
     seed: int | None = None,
     paraphrases: int = 1,
+    templates: str | Path | None = None,
 ) -> Plan:
     """Read the plan of a benchmark: the one that ships, or a user's own file.
 
@@ -141,6 +143,9 @@ def read_plan(
         Instead of the plan's.
     paraphrases
         Number of wordings of every cell, the shipped one first.
+    templates
+        EXPERIMENT.toml, or a folder of such files: words of the user's, in which the cells of these
+        experiments are played as well.
 
     Raises
     ------
@@ -161,7 +166,8 @@ def read_plan(
     cells = _cells(
         content, _number("small", content.get("small", 0.1), 0.0, 1.0) if small else None
     )
-    cells = tuple(again for cell in cells for again in _in_words(cell, paraphrases))
+    own = _own_words(templates, cells)
+    cells = tuple(again for cell in cells for again in _in_words(cell, paraphrases, own))
     known = _table("known", content)
     for name, entries in known.items():
         _check_known(name, entries, cells)
@@ -185,15 +191,34 @@ def _content(path: Path) -> tuple[str, dict[str, Any]]:
         raise ValueError(f"A plan is a readable TOML file; {path.name} is not: {error}") from None
 
 
-def _in_words(cell: Cell, n: int) -> list[Cell]:
-    """Return a cell in n wordings."""
-    if n == 1:
-        return [cell]
+def _own_words(templates: str | Path | None, cells: Sequence[Cell]) -> dict[str, str]:
+    """Return the user's file of words by experiment."""
+    if templates is None:
+        return {}
+    path = Path(templates)
+    files = sorted(path.glob("*.toml")) if path.is_dir() else [path]
+    experiments = dict.fromkeys(cell.environment.name for cell in cells)
+    for file in files:
+        if file.stem not in experiments:
+            raise ValueError(
+                f"{unknown('experiment', file.stem, experiments)} A file of --templates is named "
+                "as its experiment."
+            )
+    if not files:
+        raise ValueError(f"--templates is EXPERIMENT.toml or a folder of them; {path} has none.")
+    return {file.stem: str(file.absolute()) for file in files}
+
+
+def _in_words(cell: Cell, n: int, own: Mapping[str, str]) -> list[Cell]:
+    """Return a cell in n wordings, and in the user's words if there are any for it."""
+    kind = cell.environment.name
+    names = {name: name for name in wordings(cell.environment, n)[1:]} if n > 1 else {}
+    if kind in own:
+        names[OWN] = own[kind]
     again = [cell]
-    for name in wordings(cell.environment, n)[1:]:
-        settings = {**cell.environment.settings, "templates": name}
-        environment = make(cell.environment.name, **settings)
-        again.append(replace(cell, environment=environment, wording=name))
+    for name, words in names.items():
+        settings = {**cell.environment.settings, "templates": words}
+        again.append(replace(cell, environment=make(kind, **settings), wording=name))
     return again
 
 

@@ -38,6 +38,8 @@ class AskBenchmark(Calling["Result | Text"]):
         Everything random follows from it; the plan's, if left out.
     paraphrases
         Number of wordings of every question; the page then says how much wording matters.
+    templates
+        EXPERIMENT.toml, or a folder of such files: your words, asked beside the shipped ones.
     images
         PROVIDER:MODEL to be treated as able to read images.
     caps
@@ -63,7 +65,7 @@ class AskBenchmark(Calling["Result | Text"]):
     command: ClassVar[str] = "benchmark"
     verb: ClassVar[str] = "benchmark"
     computed_in: ClassVar[str] = "benchmarks.asked"
-    rare: ClassVar[tuple[str, ...]] = ("images", "price", "features", "people")
+    rare: ClassVar[tuple[str, ...]] = ("images", "price", "features", "people", "templates")
 
     name: str = option(argument=True, kw_only=False)
     llm: Sequence[str] = ()
@@ -71,6 +73,7 @@ class AskBenchmark(Calling["Result | Text"]):
     small: bool = False
     seed: int | None = None
     paraphrases: int = 1
+    templates: str | Path | None = option(read=Path, default=None)
     images: Sequence[str] = ()
     caps: Caps | None = option("--cap", read=read_caps, default=None, several=True)
     price: Sequence[str] = ()

@@ -99,7 +99,8 @@ PAPER = Paper(
 def prepare(trials: pd.DataFrame, about: About) -> pd.DataFrame:
     """Return the trials about chance with their scenario, and whether they state or reveal."""
     answers = trials_of("revealed belief", trials, SCENARIOS)
-    form = answers.get(FORM, pd.Series("question", index=answers.index)).astype(object)
+    form = answers.get(FORM, pd.Series(np.nan, index=answers.index)).astype(object)
+    form = form.where(form.notna(), "question")  # trials from elsewhere do not say it
     form = form.where(answers["correct"].fillna(-1) < 0, STATED)
     return answers.assign(scenario=answers["environment"].astype(str), **{FORM: form})
 

@@ -10,12 +10,15 @@ import numpy as np
 import pandas as pd
 
 from knownminds.environments import Environment, Trials
+from knownminds.inference.differences import difference
 from knownminds.inference.groups.crossed_levels import units_of
 from knownminds.inference.stability import VarianceSplit, split_scores, split_variance
+from knownminds.validation.costs.wordings import SHIPPED
 from knownminds.validation.engine.parts import Part
 from knownminds.validation.pages.views import WHO, Cell, Rows, ends
 
-from .paper import CELL, About, Paper, own_columns, part_of
+from .comparison import side_of
+from .paper import CELL, SCORES, About, Paper, Shown, own_columns, part_of
 
 TITLE = "How stable are the scores?"
 WORDING = "template"  # the column that names the wording of a trial
@@ -29,6 +32,12 @@ TEXT = (
     "that of two in different ones, with 95% intervals. The last column says what moves a score "
     "more, wording (the second and third share together) or the model; it is certain where it is "
     "beyond the interval."
+)
+CONTRASTS = "What do other words change?"
+CONTRASTED = (
+    "Each score of each model in other words less in the shipped ones. Sessions differ in words "
+    "alone, and so differences are of pairs, with correlation r and Student's 95% intervals, each "
+    "by itself."
 )
 NOTHING = (
     "No cell was played in several wordings, so nothing can be said of how much wording moves: "
@@ -47,7 +56,8 @@ def stability(trials: pd.DataFrame, about: About, paper: Paper) -> list[Part]:
     if answers[WORDING].nunique() < 2:
         return [Part("stability", TITLE, NOTHING)]
     of_trials, lacking = _split_trials(answers, about)
-    of_scores = _split_scores(_by_wording(answers, about, paper), about.seed)
+    by_wording = _by_wording(answers, about, paper)
+    of_scores = _split_scores(by_wording, about.seed)
     table = Rows("What moves each score", COLUMNS, ("score",))
     of_trial = Rows("What moves the performance of a trial", COLUMNS, ("cell",))
     return [
@@ -58,7 +68,28 @@ def stability(trials: pd.DataFrame, about: About, paper: Paper) -> list[Part]:
             " ".join(lacking),
             (of_trials, of_trial),
         ),
+        part_of("wordings", CONTRASTS, CONTRASTED, contrasts_of_words(by_wording)),
     ]
+
+
+def contrasts_of_words(scores: pd.DataFrame) -> Shown:
+    """Return each score in other words less in the shipped ones, of pairs, and the table of it."""
+    rows: list[dict[str, Any]] = []
+    for (who, score), some in scores.groupby([WHO, "score"], sort=False):
+        held = {
+            str(name): side_of(*row)
+            for name, *row in some[[WORDING, *SCORES[3:]]].itertuples(index=False)
+        }
+        if SHIPPED not in held:
+            continue
+        plain = held.pop(SHIPPED)
+        for name, side in held.items():
+            rows.append({WHO: who, "score": score, "words": name, **vars(difference(side, plain))})
+    frame = pd.DataFrame(rows)
+    columns: Mapping[str, Cell] = {
+        "difference": ends(), "p": "p_value", "pairs": "shared", "r": "correlation",
+    }  # fmt: skip
+    return frame, Rows("Other words less the shipped ones", columns, ("score", "words", WHO))
 
 
 def _by_wording(trials: pd.DataFrame, about: About, paper: Paper) -> pd.DataFrame:
