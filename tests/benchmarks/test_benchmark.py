@@ -34,7 +34,7 @@ def test_several_wordings_are_the_same_cell_and_say_what_wording_moves(tmp_path)
     own = found.trials[~found.trials["known_mind"].astype(bool)]
     assert own.groupby(["participant", "template"]).size().tolist() == [40] * 4
     assert own["template_hash"].nunique() == 2
-    of_scores, of_trials = stability(found.trials, found.about, paper_of("cogbench"))
+    of_scores, of_trials, _ = stability(found.trials, found.about, paper_of("cogbench"))
     [row] = of_trials.rows.to_dict("records")
     assert (row["models"], row["wordings"]) == (2, 2)
     # Minds to whom words are nothing live the same sessions again, number for number.
