@@ -60,6 +60,7 @@ from .magnitudes.magnitude import WINDOWS as WINDOWS
 from .magnitudes.magnitude import Magnitude as Magnitude
 from .magnitudes.marker_location import MarkerLocation as MarkerLocation
 from .magnitudes.maze_distance import MazeDistance as MazeDistance
+from .questions import Questions as Questions
 from .record.outcome_rates import Rate as Rate
 from .record.outcome_rates import outcome_rates as outcome_rates
 from .record.outcome_rates import unread_rate as unread_rate

@@ -97,13 +97,23 @@ class Environment(Recording, Wording, ABC):
         return self
 
     @property
-    @abstractmethod
     def n_trials(self) -> int:
-        """How many trials a session has at most.
+        """How many trials a session has at most; by default the number that is its size.
 
         Some may fall away: those that the design leaves out (a table "present" says which), and
         those that earlier actions make pointless. The others keep their numbers.
+
+        Raises
+        ------
+        TypeError
+            If no setting is the size.
         """
+        if self.size is None:
+            raise TypeError(
+                f"{type(self).__name__} does not say how many trials a session has. Write "
+                "n_trials, or mark the setting that is this number with size=True."
+            )
+        return int(self._settings[self.size])
 
     @property
     @abstractmethod

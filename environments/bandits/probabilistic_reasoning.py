@@ -101,10 +101,6 @@ class ProbabilisticReasoning(Retelling):
         self._likelihood_informs = np.arange(self.n_problems) % 2 == 0
 
     @property
-    def n_trials(self) -> int:
-        return self.n_problems
-
-    @property
     def n_draws(self) -> int:
         """Six numbers per problem, and those that draw the letters."""
         return 6 * self.n_trials + len(LETTERS)

@@ -1,6 +1,17 @@
+import numpy as np
 import pytest
 
-from knownminds.environments import ENVIRONMENTS, Session, make, session_stream
+from knownminds.environments import (
+    ENVIRONMENTS,
+    Field,
+    Fields,
+    Questions,
+    Session,
+    Whole,
+    make,
+    session_stream,
+    setting,
+)
 from knownminds.environments.words.history import HISTORIES, Retelling
 
 RETOLD = [name for name, kind in ENVIRONMENTS.items() if issubclass(kind, Retelling)]
@@ -38,3 +49,26 @@ def test_a_turn_is_told_once_in_a_session(monkeypatch):
         session.render()
         other.render()
     assert len(replies) == 2 * (TRIALS - 1)
+
+
+class Numbered(Questions):
+    """An experiment whose only setting of its own is how many questions there are."""
+
+    name, summary, source = "numbered", "a number", "this test"
+    fields = Fields(Field("number", (0, 9), "what is shown"))
+    n_actions = 2
+    n_questions: int = setting(3, Whole(1), "Questions in a session.", size=True)
+
+    @property
+    def n_draws(self):
+        return self.n_questions
+
+    def tables(self, uniforms):
+        return {"number": np.floor(10 * uniforms).astype(np.int64)}
+
+
+def test_a_session_has_as_many_trials_as_its_size_unless_the_experiment_says_otherwise():
+    assert [Numbered().n_trials, Numbered(n_questions=7).n_trials] == [3, 7]
+    methods = {"n_draws": 1, "tables": Numbered.tables, "name": "unsized"}
+    with pytest.raises(TypeError, match="size=True"):
+        type("Unsized", (Questions,), methods)().n_trials  # noqa: B018

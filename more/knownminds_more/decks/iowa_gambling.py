@@ -117,10 +117,6 @@ class IowaGambling(Retelling):
         self._choose_words(n_trials=self.n_trials, loan=decimal(LOAN * self.scale))
 
     @property
-    def n_trials(self) -> int:
-        return self.n_cards
-
-    @property
     def n_draws(self) -> int:
         """One number per card for the order of mention, and those for the names."""
         return self.n_cards + len(LETTERS)

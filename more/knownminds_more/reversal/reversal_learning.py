@@ -144,10 +144,6 @@ class ReversalLearning(TwoMachines):
         self._choose_words(n_trials=self.n_trials, loss=_points(self.loss))
 
     @property
-    def n_trials(self) -> int:
-        return self.n_plays
-
-    @property
     def _n_blocks(self) -> int:
         if self.criterion in WORLDS:
             return self.n_plays
