@@ -195,3 +195,21 @@ def test_biases_are_found_in_who_has_them(page):
     # 12 draws in each of 23 contexts: an even mind's bias is 0 but for 4 standard errors.
     even = rows.loc[("even", "dice", "first")]
     assert abs(even["value"]) < 4 * np.sqrt(0.25 * 0.75 / (12 * 23)) + 0.02
+
+
+def test_instructed_models_stand_beside_their_base_models(trials, tmp_path):
+    features = pd.DataFrame({"participant": ["even", "leaning"], "base_model": ["m", "m"],
+                             "instructed": [0, 1]})  # fmt: skip
+    features.to_csv(tmp_path / "features.csv", index=False)
+    about = About(PLACES, tuple(MINDS), features=tmp_path / "features.csv")
+    parts = {part.name: part for part in PAPER.parts(trials, about)[0]}
+    rows = parts["instructed"].rows.set_index("variant")
+    contexts = parts["contexts"].rows
+    contexts = contexts[contexts["variant"] == "dice, independent"]
+    wide = contexts.pivot(index="context", columns="participant", values="chebyshev")
+    gap = (wide["leaning"] - wide["even"]).dropna()
+    row = rows.loc["dice, independent"]
+    half = student.ppf(0.975, len(gap) - 1) * gap.std() / np.sqrt(len(gap))
+    assert [row["value"], row["high"]] == pytest.approx([gap.mean(), gap.mean() + half])
+    assert row["instructed 50%"] == pytest.approx(wide["leaning"].median())
+    assert row["contexts"] == len(gap) == 3

@@ -420,8 +420,45 @@ def stated(data: Answers) -> Shown:
     return (
         rows,
         by_who("Stated error by scenario", rows, VARIANT),
+        by_who(
+            "Stated error, row by row", means(data, errors, "error", ("size",)), VARIANT, "size"
+        ),
         Dots(caption, "error", VARIANT, "what", null=GUESS, of=joined(both)),
     )
+
+
+@PAPER.part("Base models and those instructed from them", compared=False, optional=True)
+def instructed(data: Answers) -> Shown:
+    """Chebyshev distances of the contexts of each part: quartiles, and the mean difference of an
+    instructed model less its base model, context by context, with Student's 95% intervals over
+    contexts. A table of features says which are pairs (participant, base_model, instructed).
+    """
+    contexts = data.once(contexts_of)
+    known = None if data.about.features is None else pd.read_csv(data.about.features)
+    if known is None or not len(contexts) or not {WHO, "base_model", "instructed"} <= set(known):
+        return (pd.DataFrame(),)
+    kinds = contexts.merge(known[[WHO, "base_model", "instructed"]], on=WHO)
+    rows = []
+    for (name, variant), some in kinds.groupby(["base_model", VARIANT], sort=False):
+        sides = [some[some["instructed"] == kind] for kind in (0, 1)]
+        for who, one in sides[1].groupby(WHO, sort=False):
+            for base, other in sides[0].groupby(WHO, sort=False):
+                both = one.merge(other, on=[*EVERY, FORM], suffixes=("", "_base"))
+                gap = (both["chebyshev"] - both["chebyshev_base"]).to_numpy(dtype=float)
+                test = t_tests(gap[None, np.isfinite(gap)], 0.0)
+                row = {"base_model": name, VARIANT: variant, WHO: who, "base": base,
+                       "contexts": int(test.n[0]), "value": test.mean[0], "low": test.low[0],
+                       "high": test.high[0], "p_value": test.p_value[0]}  # fmt: skip
+                for kind, values in (("base", other), ("instructed", one)):
+                    parts = values["chebyshev"].quantile([0.25, 0.5, 0.75]).to_list()
+                    row |= dict(zip((f"{kind} 25%", f"{kind} 50%", f"{kind} 75%"), parts,
+                                    strict=True))  # fmt: skip
+                rows.append(row)
+    frame = pd.DataFrame(rows)
+    quartiles = [f"{kind} {q}%" for kind in ("base", "instructed") for q in (25, 50, 75)]
+    columns: dict[str, Cell] = {"difference": ends(), "p": "p_value", "contexts": "contexts"}
+    columns |= {name: name for name in quartiles}
+    return frame, Rows("Instructed less base", columns, (VARIANT, "base", WHO))
 
 
 def stated_errors(data: Answers) -> pd.DataFrame:
