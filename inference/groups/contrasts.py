@@ -23,7 +23,7 @@ MASS = 0.9
 NEGLIGIBLE = 0.1  # share of the distance between a prior's 16% and 50% (or 50% and 84%) points
 MOST_LEVELS = 4  # up to this, levels of a column are compared pair by pair; else with the first
 QUARTILES = (0.25, 0.75)
-NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)  # over a normal law
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)  # over a normal distribution
 
 
 def negligible(parameters: Parameters) -> dict[str, float]:
@@ -199,7 +199,7 @@ def _typical_members(
 def drawn_means(fit: HierarchicalFit, contrast: Mapping[str, float]) -> Array:
     """Return draws of a group's mean of a contrast on the natural scale, [S].
 
-    It is the mean over the group's law, by Gauss-Hermite quadrature for each parameter.
+    It is the mean over the group, by Gauss-Hermite quadrature for each parameter.
     """
     total = 0.0
     for name, weight in contrast.items():

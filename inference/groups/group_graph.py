@@ -28,7 +28,7 @@ def group_graph(
 ) -> pm.Model:
     """Build a group as a PyMC model, with the density that `GroupDensity` samples.
 
-    `group_mean`, `effect`, `signed_sd` (a spread of either sign: |sd| has a half-normal law, and
+    `group_mean`, `effect`, `signed_sd` (a spread of either sign: |sd| is half-normal, and
     there is no wall at zero) and `partial_correlation` have priors of PyMC. Each of a subject's
     deviations is sampled in a coordinate `eta`, see `SubjectCoordinates`. The deviations `own`, and
     `z`, the parameters of each unit on the unconstrained scale, follow from these.
@@ -113,7 +113,7 @@ def _deviations(
 def _correlations(deviations: Deviations) -> Any:
     """Add partial correlations to the present model; return the root of the correlations.
 
-    By the law of Lewandowski, Kurowicka and Joe (2009) each is 2 Beta - 1; see `Deviations`.
+    After Lewandowski, Kurowicka and Joe (2009) each is 2 Beta - 1; see `Deviations`.
     """
     shape = deviations.exponents
     partial = 2.0 * pm.Beta("partial_correlation", shape, shape, dims="pair") - 1.0
@@ -132,7 +132,7 @@ def _with_levels(levels: Levels, parameters: Parameters, coordinates: SubjectCoo
     The data cannot tell the group's mean from the mean deviation of a factor's levels. So their
     sum, which the rows determine, is sampled, and so are the contrasts between levels; the rest is
     drawn afterwards (`Levels.spread_out`). Let sd be the spread of a contrast w of levels, of which
-    the rows give an estimate with an error. Given sd, w has nearly the law Normal(m, v) of a normal
+    the rows give an estimate with an error. Given sd, w is nearly Normal(m, v), of a normal
     prior and a normal estimate. It is sampled as (w - m) / sqrt(v), which is round whatever the two
     are.
     """

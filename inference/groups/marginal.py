@@ -1,4 +1,4 @@
-"""The law of a group by its marginal likelihood: subjects are integrated out by weighted points."""
+"""A group by its marginal likelihood: subjects are integrated out by weighted points."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ STEP = 1e-3  # of differences, on the unconstrained scale
 
 @dataclass(frozen=True)
 class MarginalFit(TabledResult):
-    """The law of a group where its marginal posterior is largest.
+    """A group where its marginal posterior is largest.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class MarginalFit(TabledResult):
     ) -> tuple[float, float]:
         """Return the group's mean of a contrast on the natural scale, and its standard error.
 
-        It is the mean over the law of the parameters, not the value of the group's typical member;
+        It is the mean over the population, not the value of the group's typical member;
         the error is that of the delta method.
 
         Parameters
@@ -112,16 +112,16 @@ class MarginalFit(TabledResult):
 
 
 def marginal(data: ModelData, unknowns: Unknowns, design: GroupDesign) -> MarginalFit:
-    """Estimate the law of a group whose subjects are integrated out.
+    """Estimate a group whose subjects are integrated out.
 
     What subject i has, v_i ~ Normal(A_i (mean, effect), D R D), makes its rows of parameters.
     Spreads D and correlations R have the priors of `hierarchical`, means and effects five times as
     wide ones, which pull next to nothing. The likelihood of a subject's trials is averaged over
-    points from a t law around the mode of v_i: first under the model's priors, then under the group
-    that the points before gave (Pinheiro and Bates 1995), until the group lies where its points are
-    and these are worth 30 or more equal ones. The estimate is the mode of the marginal posterior by
-    log spreads, and its errors are those of the curvature there. Where no round gets so far, a
-    message says why, and the estimate is not to be used.
+    points from a t distribution around the mode of v_i: first under the model's priors, then under
+    the group that the points before gave (Pinheiro and Bates 1995), until the group lies where its
+    points are and these are worth 30 or more equal ones. The estimate is the mode of the marginal
+    posterior by log spreads, and its errors are those of the curvature there. Where no round gets
+    so far, a message says why, and the estimate is not to be used.
 
     Raises
     ------
@@ -163,7 +163,7 @@ def _parts(values: Array, design: GroupDesign) -> tuple[Array, Array, Array]:
 
 
 def _units(design: GroupDesign, length: int) -> Array:
-    """Return in what units a law's values are of the size of 1: weights go by their columns."""
+    """Return in what units a group's values are of the size of 1: weights go by their columns."""
     units, first = np.ones(length), design.deviations.n_parameters
     units[first : first + len(design.regressors.names)] /= design.regressors.spread
     return units

@@ -322,7 +322,7 @@ def test_an_audit_finds_the_size_of_the_test_and_an_effect():
     # 5% of 150 data sets, 3.5 binomial errors.
     assert null.value < 0.05 + 3.5 * sqrt(0.05 * 0.95 / 150)
     assert turned.value > null.value + 3.5 * 0.06
-    # The mean of the group's law is not pulled to the prior, as means of estimates are.
+    # The mean of the group is not pulled to the prior, as means of estimates are.
     *_, bias = result["Operating characteristics"]["bias"]
     assert abs(bias.value) < 3.5 * bias.error
 

@@ -38,7 +38,7 @@ class Calibrate(ExperimentQuestion["Result"]):
         map (single posteriors) or hierarchical. "map" is each subject's posterior, as
         `recover --method map` uses it.
     correlated
-        Parameters go together (hierarchical). Correlations are drawn from the law that the fit
+        Parameters go together (hierarchical). Correlations are drawn from what the fit
         takes for granted, and the fit estimates them.
     formula
         "alpha ~ session + (session | subject)" (hierarchical). By it parameters change from one of

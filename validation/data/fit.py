@@ -89,7 +89,7 @@ ABOUT_SUPPORT = (
     "parameter is not recoverable, do not read differences between single subjects off the "
     "estimates."
 )
-LAWS = {
+POPULATIONS = {
     "fitted": "Simulated agents are drawn from the group that these estimates show.",
     "prior": "Simulated agents are drawn from the model's priors, as fewer than "
     f"{LEAST_FOR_GROUP} usable subjects show no group.",
@@ -337,18 +337,18 @@ def _facts(task: FitTask, estimates: Estimates) -> dict[str, Any]:
         "fitted_subjects": int((subjects["n_trials"] > 0).sum()),
         "fitted_trials": int(subjects["n_trials"].sum()),
     }
-    laws = []
+    priors = []
     for p in task.unknowns.parameters:
         name = p.name if p.support.kind == "identity" else f"{p.support.kind}({p.name})"
-        laws.append(f"{name} normal({p.mean:g}, {p.sd:g})")
+        priors.append(f"{name} normal({p.mean:g}, {p.sd:g})")
     if task.question.method == "map":
-        facts["priors"] = laws
+        facts["priors"] = priors
     if task.question.method == "hierarchical":
         fitted: Any = estimates.fit
         there = fitted.posterior.sizes
         spreads = [f"its spread half-normal({p.group_sd:g})" for p in task.unknowns.parameters]
         facts["group_priors"] = [
-            f"mean of {law}, {spread}" for law, spread in zip(laws, spreads, strict=True)
+            f"mean of {prior}, {spread}" for prior, spread in zip(priors, spreads, strict=True)
         ]
         facts |= {"chains": int(there["chain"]), "draws": int(there["draw"])}
     return facts
@@ -495,7 +495,7 @@ def _point_fit(task: FitTask) -> Estimates:
         unknowns, part = task.unknowns, task.data.repeat(usable.index.to_numpy())
         group = marginal(part, unknowns, GroupDesign.plain(unknowns.parameters, part.subjects))
         if not group.message:
-            return Estimates(frame, _law_of(group), point.names, intervals)
+            return Estimates(frame, _values_of(group), point.names, intervals)
     rows = []
     for name in point.names:
         values = usable[[name, f"{name}_low", f"{name}_high"]].to_numpy(dtype=float)
@@ -503,7 +503,7 @@ def _point_fit(task: FitTask) -> Estimates:
     return Estimates(frame, pd.DataFrame(rows), point.names, intervals)
 
 
-def _law_of(group: MarginalFit) -> pd.DataFrame:
+def _values_of(group: MarginalFit) -> pd.DataFrame:
     """Return a group's means on the natural scale, and its spreads on the other."""
     k, error = len(group.parameters), np.sqrt(np.diagonal(group.covariance))
     half = scipy.stats.t.ppf(0.5 + MASS / 2, group.freedom) * error
@@ -572,7 +572,7 @@ def _support(
     question = task.question
     if not fitted.names or not (fitted.subjects["status"] != "failed").any():
         return Result("")
-    scores, group, law = support_of(
+    scores, group, population = support_of(
         relived,
         environment,
         task.data,
@@ -602,7 +602,7 @@ def _support(
         "",
         verdicts={name: scores.verdicts[name] for name in names},
         tables={SUPPORT: table, UNREADABLE: unreadable},
-        notes=[ABOUT_SUPPORT, LAWS[law]],
+        notes=[ABOUT_SUPPORT, POPULATIONS[population]],
         options={"simulated agents": SIMULATED},
     )
 

@@ -40,7 +40,7 @@ ABOUT_SPREADS = (
 )
 ABOUT_ROWS = "With columns within subjects, each of their values that a subject had has a row."
 ABOUT_CROSSED = (
-    "Levels of a crossed factor are taken for a sample of many, with deviations from one law: how "
+    "Levels of a crossed factor are taken for a sample of many, with deviations of one kind: how "
     "far they spread is estimated, and no contrast between two of them."
 )
 ABOUT_TRIED = (

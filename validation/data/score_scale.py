@@ -127,7 +127,7 @@ def random_score(
         estimate = released.estimate(trials)
     else:
         measure = MEASURES[metric]
-        # Random answers have no law of a group: what is fitted is fitted to each session.
+        # Random answers are of no group: what is fitted is fitted to each session.
         if isinstance(measure, FittedMeasure):
             estimate = measure.over_subjects(measure.values(trials))
         else:

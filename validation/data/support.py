@@ -206,7 +206,7 @@ def support_of(
     """
     model = data.model
     unknowns = Unknowns.of(model, fixed, fit_lapse)
-    group, law = _group(data, fit, unknowns, fixed, fit_lapse, seed)
+    group, population = _group(data, fit, unknowns, fixed, fit_lapse, seed)
     true = group.draw(session_stream(seed), SIMULATED)
     theta = np.tile(unknowns.full, (SIMULATED, 1))
     true_theta = true[:, :-1] if fit_lapse else true
@@ -217,7 +217,7 @@ def support_of(
     way: Literal["mle", "posterior"] = "mle" if method == "mle" else "posterior"
     rows = fit_known(sessions, true, way, fixed, fit_lapse, seed, 1)
     scores = recovered(rows, unknowns.parameters, unit="simulated agent")
-    return scores, group, law
+    return scores, group, population
 
 
 def _group(

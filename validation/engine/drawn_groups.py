@@ -1,7 +1,7 @@
 """Groups to simulate from whose parameters go together, or change from session to session.
 
 What a hierarchical fit with correlations and with a formula takes for granted, drawn: means and
-spreads from the hyperpriors, correlations from the law of Lewandowski, Kurowicka and Joe (2009),
+spreads from the hyperpriors, correlations as Lewandowski, Kurowicka and Joe (2009) draw them,
 weights Normal(0, prior sd) and the spreads of subjects' effects half-normal.
 """
 

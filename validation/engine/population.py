@@ -25,7 +25,7 @@ from .cells import Cell, Population
 from .drawn_groups import correlation_matrix, design_of_sessions, draw_group
 from .study import Batch, Study
 
-# The laws that a cell may name; an empty one is "each subject from the model's priors".
+# Populations of groups; in the usual population each subject is drawn from the model's priors.
 HYPERPRIOR = Population(group="hyperprior")
 CORRELATED = Population(group="hyperprior", correlated=True)
 _GROUP_DRAW = 2**31 + 1  # first part of the address of a replicate's group

@@ -181,7 +181,7 @@ def estimator_of(
     subjects: int,
     of_groups: Literal["marginal", "hierarchical"] = "marginal",
 ) -> str:
-    """Return the method of a cell; "map" where no law of a group is estimated."""
+    """Return the method of a cell; "map" where no group is estimated."""
     estimator = Analysis.of(measure, subjects, estimator=of_groups).estimator
     return estimator if estimator in ESTIMATORS else "map"
 

@@ -63,7 +63,7 @@ NOTES = (
     "speaks about that agent (one language model at one temperature), not about others. Else it is "
     "a participant, whose sessions are repeats and are fitted together; seeds of one language "
     "model are repeats, not participants.",
-    "A contrast of parameters over several participants is the mean of the group's law, by its "
+    "A contrast of parameters over several participants is the mean of the group, by its "
     "marginal likelihood. sampled: data sets whose group that could not estimate, so that it was "
     "sampled as --estimator hierarchical does.",
     f"Where 95% intervals clearly cover less than {READ_FROM:.0%}, a test that rejects says that "

@@ -179,7 +179,7 @@ def fit_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
         true = np.column_stack([true, np.full(len(true), cell.lapse)])
     if cell.method == "marginal":
         alone = fit_known(data, true, "laplace", fixed, lapse, study.seed, threads)
-        return alone.assign(**_law_of(data, unknowns, subjects))
+        return alone.assign(**_group_columns(data, unknowns, subjects))
     if cell.method != "hierarchical":
         way: Way = "mle" if cell.method == "mle" else analysis.intervals
         return fit_known(data, true, way, fixed, lapse, study.seed, threads)
@@ -206,7 +206,7 @@ def unknowns_of(cell: Cell) -> Unknowns:
     return Unknowns.of(AGENTS[cell.model], cell.analysis.fixed, cell.analysis.fit_lapse)
 
 
-def _law_of(data: ModelData, unknowns: Unknowns, subjects: Subjects) -> dict[str, float]:
+def _group_columns(data: ModelData, unknowns: Unknowns, subjects: Subjects) -> dict[str, float]:
     """Return truth, estimate and 90% interval of each mean and spread of a group."""
     names = [name for name in unknowns.parameters.names if name in data.model.parameters.names]
     group = marginal(data, unknowns, GroupDesign.plain(unknowns.parameters, data.subjects))
@@ -215,16 +215,16 @@ def _law_of(data: ModelData, unknowns: Unknowns, subjects: Subjects) -> dict[str
     ends = np.array([group.values, group.values - half, group.values + half])
     if group.message:
         ends = np.full_like(ends, np.nan)
-    law: dict[str, float] = {}
+    columns: dict[str, float] = {}
     for position, name in enumerate(names):
         column = data.model.parameters.index(name)
         for what, true, (value, low, high) in (
             (f"mean({name})", subjects.group_mean[0, column], ends[:, position]),
             (f"sd({name})", subjects.group_sd[0, column], np.exp(ends[:, k + position])),
         ):
-            law |= {f"true {what}": float(true), what: float(value)}
-            law |= {f"low {what}": float(low), f"high {what}": float(high)}
-    return law
+            columns |= {f"true {what}": float(true), what: float(value)}
+            columns |= {f"low {what}": float(low), f"high {what}": float(high)}
+    return columns
 
 
 def _pairs_of(fit: HierarchicalFit, subjects: Subjects, cell: Cell) -> dict[str, float]:

@@ -44,11 +44,11 @@ class Recover(ExperimentQuestion["Result"]):
         ten times slower than Laplace's normal approximation, which covers too little with few
         trials; "mle" has only the latter.
     population
-        prior, group or correlated. "prior" draws each subject from the model's priors, the very law
-        that "map" assumes. "group" draws the subjects of each replicate from a group of its own,
+        prior, group or correlated. "prior" draws each subject from the model's priors, just as
+        "map" assumes. "group" draws the subjects of each replicate from a group of its own,
         whose mean and spread come from the hyperpriors and are not known to the fit: what people
         are like. "correlated" is such a group whose parameters go together, with correlations from
-        the law that a correlated fit takes for granted.
+        what a correlated fit takes for granted.
     correlation
         NAME,NAME=R: how parameters go together over subjects, on the unconstrained scale. With
         these, or a correlated population, "hierarchical" estimates correlations as well.
