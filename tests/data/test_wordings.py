@@ -45,4 +45,4 @@ def test_copies_of_a_session_are_counted_and_tested_by_nothing(tmp_path):
     found = result["Measures"]
     assert found["value"].notna().all()
     assert found[["low", "high", "p_value"]].isna().all(axis=None)
-    assert any(said in note for note in FitTask.of(AskFit(str(file))).notes)
+    assert any(said in text for text in FitTask.of(AskFit(str(file))).warnings)
