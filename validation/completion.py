@@ -37,6 +37,11 @@ def check_member(*kinds: str, besides: Iterable[str] = ()) -> Callable[[str], st
         known = [*(name for one in kinds for name in listed(f"{one}s")), *besides]
         if not value or any(package in sys.modules for package in packages) or value in known:
             return value
+        if value.endswith(".py"):
+            raise ValueError(
+                f"A file of your own goes with --plugin {value}; the {kind} is then called by the "
+                "name that it has in it."
+            )
         # The sentence's file: importing it from its package would load the whole floor.
         file = folder_of("knownminds") / "environments" / "words" / "names.py"
         raise ValueError(runpy.run_path(str(file))["unknown"](kind, value, known))

@@ -720,11 +720,20 @@ def _ordered(table: pd.DataFrame) -> pd.DataFrame:
         raise ValueError(
             "A trial stands once: (subject, session, trial) must differ between rows; "
             f'row {row + 1} repeats subject "{at["subject"]}", session "{at["session"]}", '
-            f"trial {at['trial']}. Map a session column, or drop the copy."
+            f"trial {at['trial']}. {_told_apart(table)}Map a session column, or drop the copy."
         )
     if (order[1:] < order[:-1]).any():
         table = table.iloc[order].reset_index(drop=True)
     return table
+
+
+def _told_apart(table: pd.DataFrame) -> str:
+    """Name the column of few values that tells trials of one number apart, if there is one."""
+    keys = ["subject", "session", "trial"]
+    others = [name for name in table if name not in (*keys, "action", "response", "reward")]
+    few = [name for name in others if 1 < table[name].nunique() <= len(table) / 10]
+    found = [str(name) for name in few if not table.duplicated([*keys, name]).any()]
+    return f"{' or '.join(map(repr, found))} would tell them apart. " if found else ""
 
 
 def _stand_in_order(

@@ -303,6 +303,8 @@ class Http:
             return Failed(message, "stop", "credit", charged=False, raw=body)
         if status in (404, 410):
             message = f"{self} is not there ({status}). Check the model and base_url."
+            if not said.lstrip().startswith("<"):  # a page of some other server
+                message = f"{message} {self._without_key(said)}".rstrip()
             return Failed(message, "stop", "model", charged=False, raw=body)
         wait = _wait(headers or {}, body)
         if status == 429 and _OF_A_DAY.search(f"{about} {body.decode(errors='replace')}"):

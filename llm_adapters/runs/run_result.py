@@ -153,7 +153,9 @@ class Run(TabledResult):
         if not self.n_trials or self.readable:
             return ""
         what = ", ".join(f"{rate.count:,} {rate.outcome}" for rate in self.outcomes if rate.count)
-        return f"No answer could be read: {what}."
+        notes = [] if self.trials is None else self.trials.frame["note"].dropna().tolist()
+        why = f" The first: {notes[0]}" if notes else ""
+        return f"No answer could be read: {what}.{why}"
 
     @property
     def calls(self) -> int:

@@ -188,7 +188,10 @@ def calibration_cell(question: Calibrate) -> Cell:
         )
     fixed = check_truth(agent.parameters, question.fixed)
     if len(Unknowns.of(agent, fixed).parameters) == 0:
-        raise ValueError(f"Calibration needs a parameter to estimate; {agent.name} has none left.")
+        raise ValueError(
+            f"Calibration needs a parameter to estimate; {agent.name} has none left. Name "
+            "another with --model, or hold fewer values."
+        )
     grouped = method == "hierarchical"
     size = (20 if grouped else 1) if question.subjects is None else question.subjects
     _check_method(question, size)

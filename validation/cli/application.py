@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from knownminds.validation.engine.question import Question, TypedOption
 
@@ -26,7 +26,24 @@ Full = Annotated[
 ]
 Asked = TypeVar("Asked", bound=Question[Any])
 
+
+def _without_types(parameters: list[Any]) -> list[Any]:
+    """Return parameters of which the help shows no types: what may be typed stands in words."""
+    for parameter in parameters:
+        parameter.display_type = lambda ctx: None
+    return parameters
+
+
+class _Commands(TyperGroup):
+    """All commands."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """Return all parameters, none of which shows its type."""
+        return _without_types(list(super().get_params(ctx)))
+
+
 app = typer.Typer(
+    cls=_Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -57,17 +74,11 @@ def every_command(
 
 
 class Command(TyperCommand):
-    """A command that takes an option once, unless it takes a list: no value is passed over.
-
-    Its help shows no types: what may be typed stands in words.
-    """
+    """A command that takes an option once, unless it takes a list: no value is passed over."""
 
     def get_params(self, ctx: Any) -> Any:
         """Return all parameters, none of which shows its type."""
-        every: list[Any] = super().get_params(ctx)
-        for parameter in every:
-            parameter.display_type = lambda ctx: None
-        return every
+        return _without_types(list(super().get_params(ctx)))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Refuse an option that is given twice."""

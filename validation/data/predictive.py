@@ -95,7 +95,8 @@ class Replicated:
         at_once = max(ROWS_AT_ONCE // rows, 1)
         for begin in range(0, len(self.theta), at_once):
             which = np.arange(begin, min(begin + at_once, len(self.theta)))
-            theta = self.theta[which][:, unit].reshape(-1, self.theta.shape[2])
+            own = self.theta[which][:, unit]
+            theta = own.reshape(own.shape[0] * own.shape[1], own.shape[2])  # a model may have none
             lapse = None if self.lapse is None else self.lapse[which][:, unit].ravel()
             rng = session_stream(self.seed, _KEY, begin)
             again = np.tile(sessions, len(which))

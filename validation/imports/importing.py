@@ -162,7 +162,7 @@ def _format(
         raise ValueError(
             f"{table.file} is not {of}: it has the columns "
             f"{', '.join(map(str, table.cells.columns))}. {_wide(table)}Say what they are with "
-            "--map."
+            f"--map{_perhaps(table)}."
         )
     known, ready = fitting
     if known.mapping is not None and not known.environment:
@@ -176,6 +176,30 @@ def _format(
     if known.mapping is not None:
         return format_of_map(known.mapping.merged(codes), known.source, known.environment), ready
     return known, _recoded(ready, codes)
+
+
+# Of what tables often have, by the words of a column's head without signs.
+OFTEN: Mapping[str, tuple[str, ...]] = {
+    "subject": ("id", "subj", "subid", "subjectid", "participant", "participantid", "ppt", "pid",
+                "person", "respondent", "worker", "sub"),
+    "session": ("sess", "sessionid", "run", "block", "visit"),
+    "trial": ("trialno", "trialnr", "trialnumber", "trialindex", "trialid", "t", "round"),
+    "action": ("choice", "chosen", "choose", "selected", "option", "decision", "key"),
+    "response": ("rating", "estimate", "judgement", "judgment", "answer"),
+    "reward": ("outcome", "payoff", "points", "feedback", "gain", "win", "won", "result"),
+}  # fmt: skip
+
+
+def _perhaps(table: CellTable) -> str:
+    """Write the map that the heads of a table suggest; "" where they name no subject."""
+    heads = {re.sub(r"[\W_]", "", name).lower(): name for name in map(str, table.cells.columns)}
+    found = {
+        ours: next((heads[word] for word in (ours, *words) if word in heads), None)
+        for ours, words in OFTEN.items()
+    }
+    pairs = [f"{ours}={theirs}" for ours, theirs in found.items() if theirs is not None]
+    guess = f", perhaps --map '{','.join(pairs)}'" if found["subject"] and len(pairs) > 1 else ""
+    return f"{guess}, and name the experiment with --environment" if guess else ""
 
 
 def _recoded(table: CellTable, codes: ColumnMap) -> CellTable:

@@ -105,6 +105,9 @@ def _shape(environment: Environment | None, cells: pd.DataFrame) -> tuple[str, .
     return shape if set(shape) <= set(cells.columns) and not ours else ()
 
 
+MOST_TEXTS = 6  # of a column that are named in a sentence
+
+
 def _columns(table: CellTable, mapping: ColumnMap, tally: Tally) -> pd.DataFrame:
     """Return the cells under our names; a field within JSON text is taken out of it."""
     cells = table.cells
@@ -207,9 +210,12 @@ class _Rows:
         else:
             shown = replace(table, cells=table.cells.assign(**{name: cells}))
             values, wrong = numbers(shown, name, tally)
+            theirs = mapping.columns.get(name, name)
+            texts = [str(text) for text in cells[wrong].dropna().unique()[:MOST_TEXTS].tolist()]
+            meant = ",".join(f"{text}={k}" for k, text in enumerate(sorted(texts))) or "TEXT=0"
             remedy = (
-                "the column holds numbers. Say what its texts mean: --map "
-                f"'{name}: TEXT=0'; or name what stands for no answer: --missing TEXT."
+                "the column holds numbers. Say what its texts mean, perhaps --map "
+                f"'{theirs}: {meant}'; or name what stands for no answer: --missing TEXT."
             )
         unit = mapping.named("units", name)
         if unit in UNITS:

@@ -115,7 +115,10 @@ def recovery_cell(question: Recover, subjects: int, sessions: int, trials: int |
         population = replace(population, correlation=known)
     unknowns = Unknowns.of(model, question.fixed, question.fit_lapse)
     if len(unknowns.parameters) == 0:
-        raise ValueError(f"Recovery needs a parameter to estimate; {model.name} has none left.")
+        raise ValueError(
+            f"Recovery needs a parameter to estimate; {model.name} has none left. Name "
+            "another with --model, or hold fewer values."
+        )
     if method in OF_GROUPS and subjects < 2:
         raise ValueError(f"A group needs at least 2 subjects; got {subjects}.")
     selection_of(model, question.all_trials)
