@@ -206,7 +206,7 @@ def scores_of(question: AskScore) -> Scored:
             **regressions.tables,
             OUTCOMES: _shown(counts),
         },
-        shows=("value", "low", "high", "p_value", "n", "status", "standard_error"),
+        shows=("value", "low", "high", "p_value", "n", "audit", "status", "standard_error"),
         counts={"answers": {str(k): int(n) for k, n in answers[answers > 0].items()}},
         figures={**figures, **more.figures},
         warnings=[*copies, *of_several_servers(question.data)],
