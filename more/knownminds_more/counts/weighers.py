@@ -18,10 +18,6 @@ __all__ = ["EvidenceWeigher", "CorrelationWeigher", "CorrelationNeglecter"]
 LEAST = 1e-9  # probability of an impossible outcome; temperature bends it like any other
 
 
-def _temperature() -> Any:
-    return positive("temperature: above 1 flattens, below 1 sharpens", mean=0.0, sd=0.5)
-
-
 def _pull() -> Any:
     return real("what is added to the log probability of a number named by a fact", sd=0.7)
 
@@ -60,7 +56,7 @@ class EvidenceWeigher(Weigher):
     source = "weight of evidence: Phillips and Edwards 1966; the model is ours"
     n_actions = MOST + 1
 
-    temperature = _temperature()
+    temperature = positive("temperature: above 1 flattens, below 1 sharpens", mean=0.0, sd=0.5)
     evidence = positive("weight of the evidence of earlier counts; 1: Bayes' rule", sd=0.5)
     bias_fact = _pull()
     bias_repeat = real("what is added to the log probability of the last earlier count", sd=0.7)
@@ -124,7 +120,7 @@ class CorrelationWeigher(Weigher):
     source = "correlation neglect: Enke and Zimmermann 2019; the model is ours"
     n_actions = None
 
-    temperature = _temperature()
+    temperature = EvidenceWeigher.temperature
     heed: Any = unit("share of cases in which the correlation is heeded; 0: neglect", sd=1.0)
     bias_fact = _pull()
 

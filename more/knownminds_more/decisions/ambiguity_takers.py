@@ -10,10 +10,6 @@ from knownminds.agents.model import Model
 __all__ = ["AlphaMaxmin", "AmbiguityInsensitive", "AmbiguityNeutral"]
 
 
-def _temperature() -> Any:
-    return positive("temperature: how little choices follow the weights of bets", mean=-2.5, sd=0.5)
-
-
 class AmbiguityNeutral(Model):
     """Takes the middle of the possible shares of red for the probability, and chooses by softmax.
 
@@ -27,7 +23,7 @@ class AmbiguityNeutral(Model):
     separate = ()
 
     alpha: Any = 0.5
-    tau = _temperature()
+    tau = positive("temperature: how little choices follow the weights of bets", mean=-2.5, sd=0.5)
 
     def weight(self, least: Any, most: Any) -> Any:
         """Return the weight of a bet."""

@@ -25,14 +25,6 @@ TVERSKY = "Tversky and Kahneman 1992"
 PRELEC = "Prelec 1998"
 
 
-def _temperature() -> Any:
-    return positive(
-        "temperature: how little choices follow the values, which are 1 at 100 points",
-        mean=-2.0,
-        sd=0.5,
-    )
-
-
 class ExpectedValue(Model):
     """Chooses by expected value, V = sum of p x / 100, and by softmax.
 
@@ -50,7 +42,11 @@ class ExpectedValue(Model):
     loss_aversion: Any = 1.0
     gamma: Any = 1.0
     gamma_loss: Any = 1.0
-    tau = _temperature()
+    tau = positive(
+        "temperature: how little choices follow the values, which are 1 at 100 points",
+        mean=-2.0,
+        sd=0.5,
+    )
 
     def weight(self, p: Any, gamma: Any) -> Any:
         """Return the weight of a probability."""

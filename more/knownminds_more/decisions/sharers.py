@@ -22,14 +22,6 @@ FEHR = "Fehr and Schmidt 1999"
 RESPONDER = 0  # role in an ultimatum game
 
 
-def _temperature() -> Any:
-    return positive(
-        "temperature: how little choices follow the values, which are 1 at all that is divided",
-        mean=-2.5,
-        sd=0.5,
-    )
-
-
 def _envy() -> Any:
     return positive("envy: what a point that another has more costs", mean=-0.4, sd=0.8,
                     source=FEHR)  # fmt: skip
@@ -63,7 +55,11 @@ class InequityAverse(Model):
 
     alpha: Any = _envy()
     beta: Any = _guilt()
-    tau = _temperature()
+    tau = positive(
+        "temperature: how little choices follow the values, which are 1 at all that is divided",
+        mean=-2.5,
+        sd=0.5,
+    )
 
     def respond(self, trial: Any) -> Any:
         less, more = trial.less / trial.stake, trial.more / trial.stake
@@ -103,7 +99,7 @@ class InequityAverseContributor(Model):
 
     alpha: Any = _envy()
     beta: Any = _guilt()
-    tau = _temperature()
+    tau = InequityAverse.tau
 
     def respond(self, trial: Any) -> Any:
         put_in = np.arange(self.actions) / (self.actions - 1.0)
