@@ -124,9 +124,13 @@ class BayesianObserver(Model):
         """Return the variance of the measurement."""
         text = self.noise_text**2
         image = self.noise_image**2 + (self.blur_slope * trial.blur) ** 2
-        both = 0.5 + self.cue_optimality * (image / (text + image) - 0.5)
-        share = np.where(trial.modality == TEXT, 1.0, np.where(trial.modality == IMAGE, 0.0, both))
-        return share**2 * text + (1.0 - share) ** 2 * image
+        # This is a**2 text + (1 - a)**2 image, in fewer steps.
+        optimality = self.cue_optimality * (self.cue_optimality - 2.0)
+        whole = text + image
+        both = 0.25 * (whole + optimality * (image - text) ** 2 / whole)
+        return np.where(
+            trial.modality == TEXT, text, np.where(trial.modality == IMAGE, image, both)
+        )
 
     def respond(self, trial: Any) -> Any:
         variance = self.variance(trial)

@@ -5,10 +5,14 @@ import pandas as pd
 import pytest
 from magnitude_sets import answers_of
 
+from knownminds.agents import AGENTS
+from knownminds.environments import Trials
 from knownminds.environments.magnitudes.magnitude import CONDITIONS
+from knownminds.inference.posteriors.posterior import posterior
 from knownminds.validation.benchmarks.magnitudes import PAPER
 from knownminds.validation.benchmarks.paper import About
 
+MODEL = AGENTS["bayesian_observer"]
 NOISY = [CONDITIONS.index(name) for name in ("constant_noise", "gradual_noise")]
 
 
@@ -98,3 +102,33 @@ def test_variants_are_counted_from_the_best(page):
     rows = page["variants"].rows
     best = rows.groupby(["participant", "task", "modality"])["above_best"].min()
     assert (best == 0).all()
+
+
+def test_one_observer_is_fitted_to_the_answers_of_all_cells_of_a_participant(trials, page):
+    rows = page["observer"].rows
+    whole = rows[rows["over"] == "all cells"].drop_duplicates("participant")
+    answered = trials.groupby("participant")["response"].count()
+    assert whole.set_index("participant")["trials"].to_dict() == answered.to_dict()
+    fit = posterior(MODEL, one_subject_each(trials), nuts=False, workers=1)
+    k = list(fit.subjects).index("sharp")
+    mine = rows[(rows["over"] == "all cells") & (rows["participant"] == "sharp")]
+    assert mine["value"].to_numpy() == pytest.approx(fit.mean[k])
+    assert mine["high"].to_numpy() == pytest.approx(fit.interval(0.95)[1][k])
+    # Who answers to words alone has no rows of pictures, and it is said what nothing is known of.
+    blind = rows[(rows["participant"] == "blind") & (rows["over"] == "all cells")]
+    assert (blind["status"] == "flat").all()
+    tables = page["observer"].tables
+    assert "composite S" in str(tables["Parameters of one observer over all cells"])
+    table = tables["p of misfit, and of what the observer could do without"]
+    assert list(table.columns) == ["sharp", "blind"]
+    # Its noise for words and pictures does not go with its prior: seen to be, and not tested.
+    assert float(table["sharp"].iloc[0]) < 0.05
+    assert table["sharp"].iloc[1:].isna().all()
+    assert table["blind"].notna().all()
+
+
+def one_subject_each(trials):
+    """The trials as `fit --over cells` takes them: sessions by task, condition and modality."""
+    names = ["environment", "condition", "modality", "session"]
+    session = trials[names].astype(str).agg("/".join, axis=1)
+    return Trials.from_frame(trials.assign(subject=trials["participant"], session=session))

@@ -3,11 +3,15 @@
 from math import log, log1p, pi, sqrt
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from knownminds.agents import AGENTS, simulate
 from knownminds.environments import CONDITIONS, Trials, make
 from knownminds.inference import ModelData, maximum_a_posteriori
+from knownminds.inference.magnitudes.observer_misfit import cell_misfit
+from knownminds.validation.benchmarks.plan import read_plan
+from knownminds.validation.magnitudes.observer_audit import over_cells, participants, played
 
 MODEL = AGENTS["bayesian_observer"]
 RANGES = {  # of the windows, in the task's unit
@@ -22,13 +26,12 @@ TRUTH = {
 }  # fmt: skip
 
 
-def by_hand(frame, told, **p):
-    """Log-likelihood of a session, trial by trial; `told` is the middle of a told range or None."""
+def laws(frame, told, **p):
+    """Answer, mean, spread and unit of each trial; `told` is the middle of a told range or None."""
     windows, unit = RANGES[frame["environment"].iloc[0]]
     condition = CONDITIONS[int(frame["condition"].iloc[0])]
     steered = condition in ("verbal", "numeric", "numeric_biased")
     precision = p["prior_precision"] * (p["steering_gain"] if steered else 1.0)
-    total = 0.0
     for (window, _), trials in frame.groupby(["window", "modality"]):
         low, high = windows[int(window)]
         m = (low + high) / 2 / unit
@@ -44,10 +47,16 @@ def by_hand(frame, told, **p):
                 middle = (low + told * (high - low)) / unit
                 mean = (1 - p["told_weight"]) * m + p["told_weight"] * middle
             sd = sqrt((1 - w) ** 2 * v + p["report_noise"] ** 2)
-            off = (y - (1 - w) * x - w * mean) / sd
-            total += -(off**2) / 2 - log(sd * sqrt(2 * pi)) - log(unit)
+            yield row, y, (1 - w) * x + w * mean, sd, unit
             m += p["adaptation"] * (y - m)
-    return total
+
+
+def by_hand(frame, told, **p):
+    """Log-likelihood of a session, trial by trial."""
+    return sum(
+        -(((y - mean) / sd) ** 2) / 2 - log(sd * unit * sqrt(2 * pi))
+        for _, y, mean, sd, unit in laws(frame, told, **p)
+    )
 
 
 @pytest.mark.parametrize(
@@ -135,3 +144,44 @@ def test_lapses_are_uniform_up_to_the_ceiling():
     data = ModelData.read(MODEL, trials)
     whole = data.log_likelihood(theta, np.array([0.999999]))[0][0]
     assert whole == pytest.approx(-99 * log(600.0) + 99 * log1p(-1e-6), abs=0.02)
+
+
+def test_misfit_is_the_sum_of_squares_of_slope_and_spread_in_each_cell():
+    theta = np.array([list(TRUTH.values())])
+    places = [
+        ("marker_location", {"modality": "all", "condition": "gradual_noise"}, None),
+        ("maze_distance", {"modality": "text+image", "condition": "numeric_biased"}, 0.25),
+    ]
+    frames, expected = [], 0.0
+    for k, (task, settings, told) in enumerate(places):
+        frame = simulate(MODEL, theta, make(task, **settings), 11).frame.assign(session=str(k))
+        frames.append(frame)
+        rows = pd.DataFrame(
+            [(r.modality, r.window, r.value, (y - m) / sd) for r, y, m, sd, _ in
+             laws(frame, told, **TRUTH)], columns=["modality", "window", "x", "z"],
+        )  # fmt: skip
+        x = rows["x"] - rows.groupby(["modality", "window"])["x"].transform("mean")
+        for _, cell in rows.assign(x=x).groupby("modality"):
+            n = len(cell)
+            slope = (cell["z"] * cell["x"]).sum() / sqrt((cell["x"] ** 2).sum())
+            root = ((cell["z"] ** 2).mean()) ** (1 / 3)
+            expected += slope**2 + (root - 1 + 2 / (9 * n)) ** 2 / (2 / (9 * n))
+    trials = Trials.concatenate([Trials.from_frame(frame) for frame in frames])
+    found = cell_misfit(MODEL, ModelData.read(MODEL, trials), theta).iloc[0]
+    assert found["misfit"] == pytest.approx(expected, rel=1e-9)
+    assert found["freedom"] < 0  # eight numbers and nine parameters
+    assert np.isnan(found["misfit_p"])
+
+
+def test_misfit_tells_an_observer_of_another_kind_and_seldom_one_of_this():
+    cells = read_plan("magnitudes").cells
+    shares = []
+    for kind in ("any", "never adapts"):
+        model, theta = participants(kind, range(40), 1)
+        sessions = played(model, theta, cells, 1, np.arange(40)[:, None])
+        data = over_cells(MODEL, sessions, 40)
+        fit = maximum_a_posteriori(MODEL, data, starts=1, workers=1)
+        shares.append((cell_misfit(MODEL, data, fit.estimate)["misfit_p"] < 0.05).mean())
+    # Of 200 participants the shares were .08 and 1; three errors of 40 are .13.
+    assert shares[0] < 0.21
+    assert shares[1] == 1.0

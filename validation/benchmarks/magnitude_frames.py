@@ -10,7 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from knownminds.agents import AGENTS
 from knownminds.environments import CONDITIONS, Trials
+from knownminds.inference.fits.model_data import ModelData
+from knownminds.inference.fits.nested_tests import nested_tests
+from knownminds.inference.fits.point import maximum_a_posteriori
 from knownminds.inference.magnitudes.consistency_score import REPLICATES, prior_weight
 from knownminds.inference.magnitudes.cue_combination import (
     REFERENCES,
@@ -34,6 +38,8 @@ from knownminds.inference.magnitudes.magnitude_composite import (
 )
 from knownminds.inference.magnitudes.normalised_error import bias_and_variance, normalised_error
 from knownminds.inference.magnitudes.observer_fits import fit_observers
+from knownminds.inference.magnitudes.observer_misfit import cell_misfit
+from knownminds.inference.posteriors.posterior import posterior
 from knownminds.inference.resampling import percentile_interval
 from knownminds.validation.pages.views import WHO
 
@@ -49,6 +55,9 @@ CUES = [
 ]  # fmt: skip
 FITS = [*KEY, "variant", "aic", "status"]
 EVIDENCE = [*KEY, "evidence", "low", "high", "p", "lines"]
+OBSERVED = [WHO, "over", "parameter", "value", "low", "high", "status", "trials"]
+OBSERVER, ALL, OBSERVER_MASS = "bayesian_observer", "all cells", 0.95
+MISFIT = 0.05  # below this p one observer does not describe the cells
 
 
 def whole_modality(task: str) -> str:
@@ -221,3 +230,59 @@ def _cue_row(combination: CueCombination, reference: str, mass: float) -> dict[s
         **_with_ends(("text_weight", "weight_low", "weight_high"), weight, mass),
         **_with_ends(("efficiency", "low", "high"), combination.efficiency[reference], mass),
     }  # fmt: skip
+
+
+def observer_data(data: Answers, over: str) -> ModelData | None:
+    """Return the answers of each participant as one subject's, over all cells or those of a task.
+
+    Who answered fewer than two questions has no row; None if nobody has.
+    """
+    frame = data.once(estimates).frame
+    part = frame if over == ALL else frame[frame["task"] == over]
+    answered = part["response"].notna().groupby(part[WHO]).transform("sum")
+    part = part[answered >= 2]
+    if not len(part):
+        return None
+    names = ["task", "condition_name", "modality_name", "subject", "session"]
+    session = part[names].astype(str).agg("/".join, axis=1)
+    trials = Trials.from_frame(part.assign(subject=part[WHO], session=session))
+    return ModelData.read(AGENTS[OBSERVER], trials)
+
+
+def observer(data: Answers) -> pd.DataFrame:
+    """Return one row per participant, set of cells and parameter of the observer of all magnitudes.
+
+    Value and ends are the posterior mean and the 95% interval, NaN where the fit failed.
+    """
+    rows = []
+    for over in (ALL, *MULTIMODAL):
+        read = observer_data(data, over)
+        if read is None:
+            continue
+        fit = posterior(read.model, read, seed=data.about.seed, workers=1, nuts=False)
+        status = fit.status
+        usable = np.array([one != "failed" for one in status])[:, None]
+        ends = [np.where(usable, x, np.nan) for x in (fit.mean, *fit.interval(OBSERVER_MASS))]
+        for i, who in enumerate(fit.subjects):
+            for k, name in enumerate(fit.names):
+                values = (float(x[i, k]) for x in ends)
+                rows.append((who, over, name, *values, status[i], int(read.n_trials[i])))
+    return pd.DataFrame(rows, columns=OBSERVED)
+
+
+def observer_tests(data: Answers) -> pd.DataFrame:
+    """Return one row per participant: the p of misfit, and of each observer nested in the one.
+
+    If the observer does not describe the cells (a misfit with p below .05), nested ones are not
+    tested, and have NaN.
+    """
+    read = observer_data(data, ALL)
+    if read is None:
+        return pd.DataFrame(columns=[WHO, "without", "p"])
+    estimate = maximum_a_posteriori(read.model, read, workers=1).estimate
+    misfit = cell_misfit(read.model, read, estimate).rename(columns={"misfit_p": "p"})
+    tests = nested_tests(read.model, read, workers=1).rename(columns={"p_value": "p"})
+    described = misfit.set_index("subject")["p"] > MISFIT
+    tests["p"] = tests["p"].where(tests["subject"].map(described))
+    tests["without"] = tests["without"].str.removeprefix(f"{OBSERVER}_")
+    return joined([misfit.assign(without="misfit"), tests]).rename(columns={"subject": WHO})

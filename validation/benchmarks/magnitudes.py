@@ -540,6 +540,40 @@ def composite(data: Answers) -> Shown:
     )
 
 
+@PAPER.part("One observer for all cells", compared=False)
+def observer(data: Answers) -> Shown:
+    """The observer of all magnitudes has the same parameters in all tasks, conditions and
+    modalities: noise of words and pictures and how it grows with blur, a prior that follows the
+    answers, instructions that sharpen or move it, and weights of cues. Parameters are posterior
+    means with 95% intervals, below the composite; flat: the answers say nothing of one of them.
+    misfit: if its p is below .05, slopes and spreads of cells are not those of one such observer;
+    then parameters describe nobody, and no test is made. The others say whether the observer could
+    do without something: static, the past of a window; equal, weights by reliability; unsteered,
+    instructions; flat, any prior. A noise that differs between tasks is a misfit, too.
+    """
+    rows, tests = data.once(frames.observer), data.once(frames.observer_tests)
+    composite = data.once(frames.composite).query("part == 'S'")
+    beside = composite.assign(parameter="composite S", over=frames.ALL)
+    shown = joined([beside.reindex(columns=frames.OBSERVED), rows])
+    noise = ["noise_text", "noise_image", "prior_precision", "report_noise"]
+    by_task = rows[rows["parameter"].isin(noise) & (rows["over"] != frames.ALL)]
+    shares = ["adaptation", "told_weight", "cue_optimality"]
+    between_0_and_1 = rows[rows["parameter"].isin(shares) & (rows["over"] == frames.ALL)]
+    remarks = rows.drop_duplicates([WHO, "over"])
+    return (
+        rows,
+        Grid("Parameters of one observer over all cells", WHO, ("parameter",), ends(),
+             where={"over": frames.ALL}, of=shown),
+        Grid("p of misfit, and of what the observer could do without", WHO, ("without",), "p",
+             of=tests),
+        Grid("Noise and prior by task", WHO, ("parameter", "over"), ends(), of=by_task),
+        Rows("Fits of the observer", {"trials": "trials", "status": "status"}, (WHO, "over"),
+             of=remarks),
+        Dots("Parameters between 0 and 1 of one observer over all cells, with 95% intervals.",
+             "value", "parameter", of=between_0_and_1),
+    )  # fmt: skip
+
+
 def _lacking(row: Mapping[Any, Any]) -> str:
     """Return the first of the things that are missing, and how many there are more."""
     lacks = str(row["missing"]).split("; ")

@@ -177,10 +177,10 @@ def _weights(
     addresses = np.column_stack([np.tile(address, (len(participants), 1)), participants])
     every = np.tile(theta, (len(participants), 1))
     sessions = simulate_sessions(AGENTS[MODEL], every, environment, seed, addresses=addresses)
-    return _regressed(sessions, len(participants))
+    return regressed(sessions, len(participants))
 
 
-def _regressed(sessions: Sessions, n: int) -> Array:
+def regressed(sessions: Sessions, n: int) -> Array:
     """Return 1 - slope of answers on stimuli within windows, of each session."""
     x, y = (sessions.columns[name].astype(float) for name in ("value", "response"))
     group = sessions.subject * len(WINDOWS) + sessions.columns["window"].astype(np.int64)
