@@ -25,9 +25,10 @@ from knownminds.inference.posteriors.posterior import posterior
 from knownminds.validation.benchmarks.plan import Cell as PlannedCell
 from knownminds.validation.benchmarks.plan import read_plan
 from knownminds.validation.engine.arguments import several
+from knownminds.validation.engine.cells import Cell, Population
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.scores import agreement, mean, share_of
-from knownminds.validation.engine.study import Batch, Cell, Rows, Study
+from knownminds.validation.engine.study import Batch, Rows, Study
 
 from .consistency_audit import regressed
 
@@ -98,8 +99,8 @@ def study(question: Audit) -> Study:
             raise ValueError(f"Cells of the benchmark have 99 trials, or 12 in small; got {n}.")
     kinds = ["any", *NESTED, *SETTINGS]
     cells = tuple(
-        Cell("marker_location", {}, OBSERVER.name, law={"observer": kind, "trials": n, "number": k},
-             batch=AT_ONCE)
+        Cell("marker_location", {}, OBSERVER.name, batch=AT_ONCE,
+             population=Population(observer=kind, trials=n, number=k))
         for k, kind in enumerate(kinds)
         for n in trials
     )  # fmt: skip
@@ -150,11 +151,15 @@ def over_cells(model: type[Model], sessions: Sequence[Sessions], n: int) -> Mode
 
 def work(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
     """Let participants play all cells; score them, and fit those of the priors: a row each."""
-    law = study.cells[batch.cell].law
-    kind, numbers = law["observer"], np.arange(batch.first, batch.last)
+    law = study.cells[batch.cell].population
+    kind, trials, numbers = (
+        str(law.observer),
+        int(law.trials or 0),
+        np.arange(batch.first, batch.last),
+    )
     model, theta = participants(kind, numbers.tolist(), study.seed)
-    cells = read_plan("magnitudes", small=SIZES[law["trials"]]).cells
-    address = np.column_stack([np.tile((law["number"], law["trials"]), (len(batch), 1)), numbers])
+    cells = read_plan("magnitudes", small=SIZES[trials]).cells
+    address = np.column_stack([np.tile((law.number or 0, trials), (len(batch), 1)), numbers])
     sessions = played(model, theta, cells, study.seed, address)
     rows = pd.DataFrame({"status": "ok", "message": ""}, index=range(len(batch)))
     rows["score"] = _scores(cells, [regressed(one, len(batch)) for one in sessions])
@@ -230,7 +235,7 @@ def say(rows: Rows) -> Result:
     for number, cell in enumerate(rows.study.cells):
         mine = rows.of(number)
         mine = mine[mine["status"] != "failed"]
-        kind, n = cell.law["observer"], cell.law["trials"]
+        kind, n = str(cell.population.observer), int(cell.population.trials or 0)
         about = {"observer": kind, "trials": n}
         if len(mine) < 2:
             continue
