@@ -20,7 +20,7 @@ COMMANDS = (
     (["studies.py"], {}, ""),
     (["runner.py"], {}, ""),
     (["runner.py", "memory"], {}, ""),
-    (["adaptive.py", "--minds", "200"], {}, "adopy"),
+    (["adaptive.py", "--agents", "200"], {}, "adopy"),
 )
 
 
