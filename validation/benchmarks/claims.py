@@ -421,6 +421,17 @@ def _looked_up(said: pd.Series[str]) -> Cell:
     return lambda row: said.get(row["claim"]) or "-"
 
 
+def _ended(row: Mapping[Any, Any]) -> str:
+    """Say how a line ends, and by what it differs if it does."""
+    if row["end"] != DIFFERS:
+        return str(row["end"])
+    return (
+        f"{DIFFERS}: {row['verdict']}"
+        if "verdict" in row
+        else f"{DIFFERS} by {row['difference']:.3g}"
+    )
+
+
 def claims_part(rows: pd.DataFrame) -> Part:
     """Return the part of claims that are judged, see `judged`."""
     if not len(rows):
@@ -432,7 +443,7 @@ def claims_part(rows: pd.DataFrame) -> Part:
         str(name): part.set_index("claim")["verdict"]
         for name, part in rows[rows["group"] != ""].groupby("group", sort=False)
     }
-    columns: dict[str, Cell] = {"published": "published", "ends": "end", "effect": ends()}
+    columns: dict[str, Cell] = {"published": "published", "ends": _ended, "effect": ends()}
     columns |= {name: _looked_up(said) for name, said in others.items()}
     counts = deciding["end"].value_counts().reindex(list(ENDS), fill_value=0)
     reasons: dict[str, Cell] = {
@@ -528,7 +539,7 @@ def covered(values: pd.DataFrame, places: pd.DataFrame) -> pd.DataFrame:
 def numbers_part(rows: pd.DataFrame, places: pd.DataFrame) -> Part:
     """Return the part of printed numbers beside ours."""
     columns: dict[str, Cell] = {
-        "printed": "printed", "ours": ends("ours"), "difference": "difference", "ends": "end",
+        "printed": "printed", "ours": ends("ours"), "ends": _ended,
         "reason": lambda row: row["reason"] or "-",
     }  # fmt: skip
     counts = {name: name for name in ("numbers", "lines", "uncovered")}

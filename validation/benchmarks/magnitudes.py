@@ -256,7 +256,10 @@ def combiners(data: Answers) -> Shown:
     from the answers to each alone. Each is fitted to nine tenths of the stimuli and foretells the
     rest; repetitions of a stimulus stay together. Differences of root mean squared errors are in
     units of the scale, over stimuli; below 0 the first foretells better. The verdict is by a test
-    at .05 over three. The last column is the difference that is found in 80%.
+    at .05 over three; `sees` is the difference that is found in 80%. With 99 items no player who
+    combines in a line was taken for a forest in 60 data sets. Who goes by words below the middle
+    and by pictures above it was found in .52, and who takes the larger of both in .10 (python
+    docs/conclusions.py combiners).
     """
     frame, missing = data.once(combiner_rows)
     if missing:
