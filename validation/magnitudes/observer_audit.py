@@ -159,7 +159,7 @@ def work(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
     )
     model, theta = participants(kind, numbers.tolist(), study.seed)
     cells = read_plan("magnitudes", small=SIZES[trials]).cells
-    address = np.column_stack([np.tile((law.number or 0, trials), (len(batch), 1)), numbers])
+    address = np.column_stack([np.tile((law.number, trials), (len(batch), 1)), numbers])
     sessions = played(model, theta, cells, study.seed, address)
     rows = pd.DataFrame({"status": "ok", "message": ""}, index=range(len(batch)))
     rows["score"] = _scores(cells, [regressed(one, len(batch)) for one in sessions])
@@ -235,7 +235,7 @@ def say(rows: Rows) -> Result:
     for number, cell in enumerate(rows.study.cells):
         mine = rows.of(number)
         mine = mine[mine["status"] != "failed"]
-        kind, n = str(cell.population.observer), int(cell.population.trials or 0)
+        kind, n = cell.population.observer, cell.population.trials
         about = {"observer": kind, "trials": n}
         if len(mine) < 2:
             continue
