@@ -6,7 +6,7 @@ import gzip
 import tomllib
 import warnings
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
 from importlib.util import find_spec
@@ -71,8 +71,8 @@ def load_network(
     Parameters
     ----------
     network
-        "heart", "diabetes", "fever" or "crying"; the path of a .bif or .csv file; or the name of a
-        network that ships with pgmpy.
+        "heart", "diabetes", "fever" or "crying"; the path of a .bif or .csv file, whose words may
+        stand beside it in FILE.words.toml; or the name of a network that ships with pgmpy.
     target
         The queried node; None for the target of a shipped network, or if a single node has two
         states.
@@ -91,7 +91,8 @@ def load_network(
         two states.
     """
     path = Path(network)
-    content = sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+    files = [file for file in (path, _words_of(path)) if file.is_file()]
+    content = " ".join(sha256(file.read_bytes()).hexdigest() for file in files)
     return _loaded(network, content, target, auxiliary, edges, minimum_support)
 
 
@@ -121,7 +122,43 @@ def _loaded(
         loaded = read_csv(path, edges, minimum_support, target)
     else:
         loaded = from_pgmpy(network)
-    return loaded, _asked(loaded, target, auxiliary)
+    return loaded, _in_own_words(loaded, _asked(loaded, target, auxiliary), _words_of(path))
+
+
+def _words_of(network: Path) -> Path:
+    """Return the file of words that may stand beside a file of a network."""
+    return network.with_name(f"{network.name}.words.toml")
+
+
+def _in_own_words(network: BeliefNetwork, words: NetworkWords, file: Path) -> NetworkWords:
+    """Return the words of a network with those of a file, if there is one.
+
+    It has `person`, `condition` (completes "they ...") and, under `says`, a table for each node
+    with what completes "who ..." of each of its states. What it leaves out stays as it is.
+    """
+    if not file.is_file():
+        return words
+    try:
+        given = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ValueError(f"Words are a readable TOML file; {file.name} is not: {error}") from None
+    for entry in given:
+        if entry not in (known := ("person", "condition", "says")):
+            raise ValueError(unknown("entry", entry, known, f" of {file.name}"))
+    says = dict(words.says)
+    for name, phrases in given.get("says", {}).items():
+        states = network.nodes[network.position(name)].states
+        for state in phrases:
+            if state not in states:
+                raise ValueError(unknown("state", state, states, f" of {name} in {file.name}"))
+        plain = says[name]
+        says[name] = tuple(str(phrases.get(s, p)) for s, p in zip(states, plain, strict=True))
+    return replace(
+        words,
+        person=str(given.get("person", words.person)),
+        condition=str(given.get("condition", words.condition)),
+        says=says,
+    )
 
 
 def _asked(

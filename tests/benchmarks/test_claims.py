@@ -100,11 +100,11 @@ def test_the_unit_is_the_participant_and_pairs_are_pairs():
 
 
 def test_known_agents_end_no_claim():
-    from knownminds.validation.benchmarks.claims import Group
+    from knownminds.validation.benchmarks.claims import ClaimGroup
 
     claim = Claim("c", "", HOLDS, "", "s", least=0.1)
     alone = of_models([1.0]).assign(standard_error=0.01)
-    rows = judged([claim], [Group("rational", ("m0",), alone)], None)
+    rows = judged([claim], [ClaimGroup("rational", ("m0",), alone)], None)
     assert rows["verdict"].tolist() == [HOLDS]
     assert rows["end"].tolist() == ["not checked"]
 

@@ -196,3 +196,45 @@ def test_contexts_fill_the_bins_and_their_probabilities_are_exact(name):
         assert np.allclose(known.within[some, j], within, rtol=0, atol=1e-11)
     for name in (about.target, about.auxiliary):
         assert (known.evidence[:, network.position(name)] == UNTOLD).all()
+
+
+CASES = "sex,age,smoker,ill\n" + "".join(
+    f"{sex},{age},{smoker},{ill}\n"
+    for sex in ("male", "female")
+    for age in ("old", "young")
+    for smoker in ("no", "yes")
+    for ill in ("no", "yes")
+    for _ in range(30)
+)
+WORDS = """
+person = "traveller"
+condition = "have caught the cold"
+[says.sex]
+male = "is a man"
+[says.age]
+old = "is past sixty"
+young = "is below sixty"
+"""
+
+
+def test_the_words_of_a_network_of_ones_own_stand_beside_its_file(tmp_path):
+    file = tmp_path / "cases.csv"
+    file.write_text(CASES, encoding="utf-8")
+    how = {"target": "ill", "edges": (("sex", "ill"), ("age", "ill")), "minimum_support": 1}
+    _, plain = load_network(str(file), **how)
+    assert plain.person == "person"
+    assert "has sex = male" in plain.says["sex"]
+    beside = tmp_path / "cases.csv.words.toml"
+    beside.write_text(WORDS, encoding="utf-8")
+    network, words = load_network(str(file), **how)  # the file is seen although it is new
+    assert (words.person, words.condition) == ("traveller", "have caught the cold")
+    states = network.nodes[network.position("age")].states
+    told = dict(zip(states, words.says["age"], strict=True))
+    assert told == {"old": "is past sixty", "young": "is below sixty"}
+    assert set(words.says["sex"]) == {"is a man", "has sex = female"}
+    assert words.says["smoker"] == plain.says["smoker"]
+    for wrong, said in (("says.sex.other = 'x'", "state"), ("says.size.big = 'x'", "size"),
+                        ("colour = 'x'", "entry"), ("x = = 1", "TOML")):  # fmt: skip
+        beside.write_text(wrong, encoding="utf-8")
+        with pytest.raises(ValueError, match=said):
+            load_network(str(file), **how)

@@ -358,7 +358,7 @@ def end_of(claim: Claim, verdict: str) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class ClaimGroup:
     """Participants over whom claims are judged together.
 
     Parameters
@@ -380,7 +380,7 @@ class Group:
 
 
 def judged(
-    claims: Iterable[Claim], groups: Sequence[Group], features: pd.DataFrame | None
+    claims: Iterable[Claim], groups: Sequence[ClaimGroup], features: pd.DataFrame | None
 ) -> pd.DataFrame:
     """Return one row per claim and group: effect, verdict, how it ends, and the reason.
 
@@ -487,7 +487,7 @@ def read_numbers(plan: Path, name: str) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def beside_printed(
-    values: pd.DataFrame, groups: Sequence[Group], features: pd.DataFrame | None
+    values: pd.DataFrame, groups: Sequence[ClaimGroup], features: pd.DataFrame | None
 ) -> pd.DataFrame:
     """Return the printed numbers with ours, the difference, and how each line ends."""
     held = {group.name: group for group in groups}

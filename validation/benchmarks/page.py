@@ -20,7 +20,7 @@ from .benchmark import FILE, FINISHED, UNREAD, Played, read_benchmark
 from .claims import (
     PUBLISHED,
     RUN_NOW,
-    Group,
+    ClaimGroup,
     beside_printed,
     claims_part,
     covered,
@@ -128,13 +128,13 @@ def claimed(played: Played, scores: pd.DataFrame) -> list[Part]:
             every = [str(name) for name in played.scores[WHO].unique()]
             who = [name for name in every if name in known] or every
             published = with_summaries(played.scores, set(who))
-            groups.append(Group(PUBLISHED, tuple(who), published, ("human",)))
+            groups.append(ClaimGroup(PUBLISHED, tuple(who), published, ("human",)))
         else:
             who = [m for m in about.models if m in theirs]
-            groups.append(Group(PUBLISHED, tuple(who), scores, played.people))
+            groups.append(ClaimGroup(PUBLISHED, tuple(who), scores, played.people))
     if now:
-        groups.append(Group(RUN_NOW, tuple(now), scores, played.people))
-    groups += [Group(name, (name,), scores, played.people) for name in about.known]
+        groups.append(ClaimGroup(RUN_NOW, tuple(now), scores, played.people))
+    groups += [ClaimGroup(name, (name,), scores, played.people) for name in about.known]
     parts = []
     if plan.claims:
         parts.append(claims_part(judged(plan.claims, groups, features_of(about))))
