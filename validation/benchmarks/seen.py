@@ -97,7 +97,10 @@ def without_effect(about: About, plan: Plan | None) -> list[str]:
                 model, theta = known  # type: ignore[misc]
                 if model.name != measure.violator or place.name not in measure.environments:
                     continue
-                dials = {n: float(theta[model.parameters.index(n)]) for n in measure.dial.direction}
+                names = model.parameters.names
+                if not {*measure.dial.direction} <= {*names}:  # one that turns several at once
+                    continue
+                dials = {n: float(theta[names.index(n)]) for n in measure.dial.direction}
                 if _is_null(measure, model, theta, dials):
                     text = ", ".join(f"{name} {value:.3g}" for name, value in dials.items())
                     found.setdefault((who, text), {})[measure.name] = None
