@@ -107,6 +107,7 @@ def test_measures_of_two_runs_are_answered_with_the_difference_first(tmp_path):
     for name, row in table.iterrows():
         gap = values[name, first[0]] - values[name, first[1]]
         assert row["difference"].value == pytest.approx(gap)
+    assert f"\n\n{title}\n" in str(answer)
     single = score(tmp_path / "a")
     assert next(iter(single.tables)) == "Measures"
 
@@ -121,3 +122,16 @@ def test_a_plan_of_models_alone_is_the_one_that_ships_with_them(tmp_path):
     file.write_text(plan.text, encoding="utf-8")  # as a folder keeps it
     assert read_plan("cogbench", file).text == plan.text
     assert plan.text.startswith(plan_of("cogbench").read_text(encoding="utf-8"))
+
+
+def test_a_single_participant_is_answered_with_estimates_and_not_with_counts(tmp_path, knownminds):
+    (tmp_path / "plan.toml").write_text(
+        PLAN.replace("[sampling]\ntemperature = 0.5\n", ""), encoding="utf-8"
+    )
+    words = ("benchmark", "cogbench", "--plan", tmp_path / "plan.toml", "--out", tmp_path / "b")
+    _, out, err = knownminds(*words, "--llm", "synthetic:weighted_bayes", "-q")
+    first = out.partition("\n\n")[2]
+    assert first.startswith("Performances, with 95% intervals"), out + err
+    code, out, err = knownminds("reveal", "coins", "--llm", "synthetic:belief_sampler", "-q")
+    assert code == 0, err
+    assert " to " in out.partition("\n\n")[2]  # of an interval

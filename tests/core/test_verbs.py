@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import re
 from dataclasses import fields
 
 import pytest
@@ -101,6 +102,12 @@ def test_an_argument_that_is_none_is_refused_by_both(verb, knownminds):
     code, out, err = knownminds(question_of(verb).command, *words, "--subjetcs", 3)
     assert (code, out) == (2, "")
     assert "subjetcs" in err
+
+
+@each
+def test_a_docstring_does_not_say_how_an_option_is_typed(verb):
+    text = getattr(package, verb).__doc__
+    assert not re.search(r"^    ([A-Z]+=[A-Z]+|ours=yours|LOW-HIGH|YYYY)", text, re.M)
 
 
 def without_seconds(content):

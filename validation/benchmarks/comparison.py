@@ -132,9 +132,12 @@ def which_differ(part: Part) -> dict[str, pd.DataFrame]:
 
 
 def first_which_differ(result: Result, part: Part) -> Result:
-    """Return a result that begins with which participants differ; `part` says all of it."""
+    """Return a result that begins with which participants differ; `part` says all of it.
+
+    Where nobody is compared, a terminal shows the first estimates.
+    """
     if part.rows.empty:
-        return result
+        return result.led_by_estimates()
     return result.about(
         tables={**which_differ(part), **result.tables},
         shows=WHICH_SHOWS,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -97,7 +98,7 @@ def answer_of(revealed: Revealed) -> RevealAnswer:
             for (who, form), beliefs in revealed.beliefs.items()
         ]
     )
-    return RevealAnswer(
+    answer = RevealAnswer(
         "Revealed beliefs about chance",
         tables={"Models": table.set_index(["model", "form"])},
         parts=parts,
@@ -110,6 +111,7 @@ def answer_of(revealed: Revealed) -> RevealAnswer:
         versions=revealed.versions,
         revealed=revealed,
     )
+    return replace(answer, leads=answer.led_by_estimates().leads)
 
 
 def read_result(folder: str | os.PathLike[str]) -> RevealAnswer:

@@ -50,6 +50,8 @@ P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
 T = TypeVar("T")
 Progress = Callable[[int, int], None]
+# How a value is typed, where help begins with it: "NAME=VALUE: a true parameter".
+TYPED = re.compile(r"^([A-Z]+=[A-Z]+|LOW-HIGH|YYYY-MM-DD|ours=yours,\.\.\.)[:,.]? ")
 RARE = "Rarely needed"  # the title of the group of rare options
 BACKENDS = ("processes", "threads", "dask")
 
@@ -227,11 +229,17 @@ def field_helps(kind: type) -> dict[str, str]:
 
 def documented(kind: type, names: Iterable[str]) -> str:
     """Return the docstring of a question with its fields, also those that its bases describe."""
-    texts = field_texts(kind)
+    texts = {name: _as_argument(text) for name, text in field_texts(kind).items()}
     about, _, own = inspect.cleandoc(kind.__doc__ or "").partition("\n\nParameters\n----------\n")
     listed = [f"{name}\n{indent(fill(texts[name], 92), '    ')}" for name in names]
     whole = "\n".join([about, "", "Parameters", "----------", *listed])
     return f"{whole}\n\n{own.partition(chr(10) * 2)[2]}".strip()
+
+
+def _as_argument(text: str) -> str:
+    """Return what is said of a field without how it is typed: a mapping is no NAME=VALUE."""
+    said = re.sub(TYPED, "", text)
+    return text if said == text else said[:1].upper() + said[1:]
 
 
 @dataclass_transform(

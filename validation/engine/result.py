@@ -10,12 +10,14 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from knownminds.environments import unknown
 
 from .methods import methods_text
 from .parts import Drawing, Part, identifier, plain_values, records
+from .scores import Interval
 from .screen import screen, text_of
 from .verdicts import Verdict
 
@@ -39,6 +41,8 @@ class Result:
     shows
         Columns of the first table that a terminal shows, the most important first; all that it has
         room for if none are named.
+    leads
+        Title of the table that a terminal shows; the first if none is named.
     counts
         What was attempted, by its status: {"fits": {"ok": 43, "flat": 7}}.
     figures
@@ -73,6 +77,7 @@ class Result:
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     shows: Sequence[str] = ()
+    leads: str = ""
     counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     figures: Mapping[str, Drawing] = field(default_factory=dict, repr=False)
     parts: Sequence[Part] = ()
@@ -134,6 +139,14 @@ class Result:
     def about(self, **more: Any) -> Result:
         """Return the same with more said about where it comes from."""
         return replace(self, **more)
+
+    def led_by_estimates(self) -> Result:
+        """Return the same, led by the first table with intervals: counts alone answer nothing."""
+        for title, table in self.every_table:
+            cells = (value for column in table for value in table[column])
+            if any(isinstance(value, Interval) and np.isfinite(value.low) for value in cells):
+                return self.about(leads=title)
+        return self
 
     def plot(self, number: int = 1) -> Figure:
         """Return a figure, counted from 1, as a Matplotlib figure.

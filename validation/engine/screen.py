@@ -14,6 +14,7 @@ import pandas as pd
 
 from knownminds.environments.record.text_table import GAP, WIDTH, counted, text_table
 
+from .scores import Interval
 from .verdicts import Verdict
 
 LINES = 24  # of a terminal
@@ -37,6 +38,8 @@ class Said(Protocol):
     def every_table(self) -> Sequence[tuple[str, pd.DataFrame]]: ...  # noqa: D102
     @property
     def shows(self) -> Sequence[str]: ...  # noqa: D102
+    @property
+    def leads(self) -> str: ...  # noqa: D102
     @property
     def counts(self) -> Mapping[str, Mapping[str, int]]: ...  # noqa: D102
     @property
@@ -70,6 +73,7 @@ def screen(result: Said, where: str) -> str:
     verdicts = _judged(result.verdicts, width)
     room = LINES - SAID_BESIDE - len(lines) - len(ending) - 1  # one for the rest
     tables = result.every_table
+    tables = sorted(tables, key=lambda item: item[0] != result.leads)  # which keeps their order
     if tables:
         room -= 4  # title, head and two empty lines
         verdicts = _first(verdicts, room - min(len(tables[0][1]), LEAST), result.verdicts)
@@ -135,15 +139,21 @@ def _answering(
 ) -> tuple[list[str], int]:
     """Return the lines of a table with those columns that answer, and how many are left out.
 
+    Where none are named, those with intervals come before the others.
     Columns in which nothing stands are left out and not counted.
     """
     head, rows = shown(table)
     names = _keys(table, rows)
     told = [k for k in range(len(head)) if any(row[k] not in ("", "-") for row in rows)]
+    estimated = {
+        str(name).replace("_", " ")
+        for name in table
+        if any(isinstance(value, Interval) for value in table[name])
+    }
     wanted = {name.replace("_", " "): place for place, name in enumerate(shows)}
     order = sorted(
         (k for k in told if k >= names and (not shows or head[k] in wanted)),
-        key=lambda k: wanted.get(head[k], k),
+        key=lambda k: (not shows and head[k] not in estimated, wanted.get(head[k], k)),
     )
     # A single name has the room that the column leaves which answers.
     first = max((len(row[order[0]]) for row in rows), default=0) if order else 0

@@ -91,8 +91,8 @@ class Power(ExperimentQuestion["Result"]):
     truth
         NAME=VALUE: a parameter in the middle of the group, or a setting of the experiment.
     spread
-        NAME=SD between participants, unconstrained scale. The model's `group_sd` otherwise; always
-        0 for one agent.
+        NAME=SD: spread of participants, unconstrained scale. The model's `group_sd` otherwise;
+        always 0 for one agent.
     correlation
         NAME,NAME=R: how parameters go together over subjects, where the effect is of parameters. A
         hierarchical estimator estimates them too.
