@@ -25,6 +25,7 @@ BLOCK = re.compile(r"^```(\w+)[ ]*(?:title=\"([^\"]*)\")?[ ]*\n(.*?)^```", re.M 
 NOT_RUN = (
     "installs",
     "needs a key",
+    "needs the public files",
     "needs a cluster",
     "takes minutes",
     "until Ctrl-C",
