@@ -42,7 +42,7 @@ from knownminds.validation.benchmarks.claims import (
     effect_of,
     verdict_of,
 )
-from knownminds.validation.benchmarks.comparison import ALIKE, WHICH
+from knownminds.validation.benchmarks.comparison import WHICH
 from knownminds.validation.benchmarks.measures import measures
 from knownminds.validation.benchmarks.paper import About, Answers
 from knownminds.validation.benchmarks.registry import plan_of
@@ -326,7 +326,8 @@ def _of_differences(_: str, unit: str, units: int, replicates: int, seed: int) -
                 frame = simulate(model, theta, place, seed=seed + 2 * k, address=(j,)).frame
                 frames.append(frame.assign(session=frame["subject"], subject=f"observer {j}"))
             table = _which(knownminds.score(pd.concat(frames, ignore_index=True), by="subject"))
-            found.append(None if table is None else table["who is above"].ne(ALIKE).any())
+            above = [] if table is None else list(table["who is above"])
+            found.append(None if not above else any(one.startswith("observer") for one in above))
         rows.append(_share_of("with" if effect else "without", effect, found))
     return pd.DataFrame(rows)
 
