@@ -13,8 +13,8 @@ from knownminds.validation.cli import main
 from knownminds.validation.power.wordings import (
     WordingPilot,
     best_splits,
+    limit_over_wordings,
     project,
-    test_over_wordings,
 )
 
 MEASURE, EXPERIMENT = "likelihood_weighting", "probabilistic_reasoning"
@@ -29,7 +29,11 @@ def table(rng, w, s, wording, session, rest, mean=0.0):
 
 
 def rejects(rng, n, *more):
-    return np.mean([test_over_wordings(table(rng, *more), 0.0)[0] < 0.05 for _ in range(n)])
+    return np.mean([is_found(table(rng, *more)) for _ in range(n)])
+
+
+def is_found(scores, null=0.0):
+    return abs(scores.mean() - null) > limit_over_wordings(scores)
 
 
 def trials_of(wordings, sessions, seed, away=0.0, moved=0.0):
@@ -48,11 +52,11 @@ def trials_of(wordings, sessions, seed, away=0.0, moved=0.0):
 
 
 @pytest.mark.parametrize(
-    "parts", [(0.3, 0.3, 1.0), (0.5, 0.0, 1.0), (0.0, 0.0, 1.0), (0.1, 0.5, 0.5)]
+    "parts", [(0.3, 0.3, 1.0), (0.5, 0.0, 1.0), (0.0, 0.0, 1.0), (0.1, 0.5, 0.5), (1.0, 1.0, 0.1)]
 )
 def test_its_test_errs_in_no_more_than_it_says(parts):
     rng, n = np.random.default_rng(5), 1000
-    for w, s in ((2, 5), (3, 10), (6, 5)):
+    for w, s in ((2, 5), (2, 20), (3, 10), (6, 5), (20, 2)):
         # Three errors of a share of .05 in 1,000 tables.
         assert rejects(rng, n, w, s, *parts) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / n)
 
@@ -88,10 +92,9 @@ def test_a_planted_effect_of_wordings_is_projected_from_pilots_of_known_agents()
         return WordingPilot.of(Trials(frame), measure, place, "pilot")
 
     for size in sizes:
-        pvalues = [
-            test_over_wordings(scores(*size, 1000 + k).scores, measure.null)[0] for k in range(200)
-        ]
-        found = np.mean(np.array(pvalues) < 0.05)
+        found = np.mean(
+            [is_found(scores(*size, 1000 + k).scores, measure.null) for k in range(200)]
+        )
         pilots = [project(scores(4, 6, 5000 + k), away, [size], k) for k in range(30)]
         told = np.mean([one["power"].iloc[0] for one in pilots])
         print(f"{size}: realised {found:.3f}, projected {told:.3f}")
@@ -120,19 +123,39 @@ def test_the_command_projects_from_a_run(tmp_path, capsys):
     # A known agent answers by its numbers alone: all wordings have the same sessions.
     assert any("All wordings" in text for text in told["warnings"])
     assert "projected" in told["methods"]
-    assert answer(capsys, *power, "--dollars", "3")[0] == 2  # nothing was charged
-    assert answer(capsys, *power, "--subjects", "3")[0] == 2
-    assert answer(capsys, *power, "--rope", "0.1")[0] == 2
-    assert answer(capsys, *power, "--wordings", "0")[0] == 2
+    for more, said in {
+        ("--dollars", "3"): "nothing was charged",
+        ("--dollars", "nan"): "above 0",
+        ("--dollars", "3", "--sessions", "4"): "Leave one out",
+        ("--subjects", "3"): "--subjects",
+        ("--rope", "0.1"): "--rope",
+        ("--wordings", "0"): "wordings is a whole number",
+        ("--set", "n_problems=20"): "n_problems=10",
+        ("--seed", "-1"): "Seeds",
+        ("--wordings", "2", "--effect", f"{MEASURE}=nan"): "--effect once",
+    }.items():
+        code, _, told_of = answer(capsys, *power, *more)
+        assert code == 2
+        assert said in told_of
+    for size in ("nan", "inf", "pilot"):
+        code, _, _ = answer(capsys, *power[:2], "--effect", f"{MEASURE}={size}", *power[4:])
+        assert code == 2
+    assert answer(capsys, *power[:4], "--sessions", "5", "--wordings", "3")[0] == 2  # no run
+    assert answer(capsys, *power[:5], "nowhere")[0] == 2
     budget = ("budget", EXPERIMENT, "--llm", "openai:gpt-4o-mini", "--from", folder)
     code, out, _ = answer(
         capsys, *budget, "--effect", f"{MEASURE}=0.3", "--dollars", "0.1", "--json"
     )
     assert code == 0
-    rows = json.loads(out)["tables"]["wordings_and_sessions"]
+    told = json.loads(out)
+    assert told["options"]["trials"] == 10  # sessions that are priced are like those of the run
+    rows = told["tables"]["wordings_and_sessions"]
     bought = {row["wordings"]: row["sessions"] for row in rows}
     assert bought[2] == bought[1] // 2  # the same money buys half as many sessions of each
     assert answer(capsys, *budget, "--dollars", "0.1")[0] == 2  # no effect
+    for wrong in ("nan", "inf", "-1", "0"):
+        effect = ("--effect", f"{MEASURE}=0.3")
+        assert answer(capsys, *budget, *effect, "--dollars", wrong)[0] == 2
     alone = str(tmp_path / "alone")
     assert answer(capsys, *run, "--sessions", "3", "--out", alone)[0] == 0
     code, _, said = answer(capsys, *power[:-1], alone)

@@ -17,6 +17,8 @@ from knownminds.llm_adapters.configuration import Participant
 from knownminds.llm_adapters.runs.prices import Price, Range, in_batches, parse_price, price_of
 from knownminds.validation.engine.arguments import (
     check_count,
+    check_dollars,
+    check_seed,
     resolve_environment,
     set_to,
 )
@@ -24,6 +26,7 @@ from knownminds.validation.engine.parts import Drawing
 from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.result import Result
 from knownminds.validation.pages import figures as draw
+from knownminds.validation.power.questions import settings_of_run
 from knownminds.validation.report import read_result
 
 from .dry_runs import DesignUsage, DryRuns, dry_runs_of
@@ -46,7 +49,10 @@ budget = verb(AskBudget, __name__)
 
 def compute(question: AskBudget) -> Result:
     """Answer `budget`: the tables "Cost", "Usage", and "Designs and their power"."""
-    experiment = set_to(resolve_environment(question.environment, listed=False), question.settings)
+    experiment = resolve_environment(question.environment, listed=False)
+    if question.pilot is not None and isinstance(question.environment, str):
+        experiment = set_to(experiment, settings_of_run(question.pilot, question.environment))
+    experiment = set_to(experiment, question.settings)
     designs = pd.DataFrame()
     chosen: dict[Any, Any] = {"subjects": 1, "sessions": 1, "trials": None}
     if question.power is not None:
@@ -57,6 +63,7 @@ def compute(question: AskBudget) -> Result:
         for name in ("subjects", "sessions", "trials")
     )
     charged = _charged(question)
+    check_seed(question.seed)
     for name, count in (
         ("subjects", subjects), ("sessions", sessions), ("dry_runs", question.dry_runs),
     ):  # fmt: skip
@@ -124,16 +131,18 @@ def _splits(
         If an option is lacking, or the run is no pilot of wordings.
     """
     given = (question.pilot, question.effect, question.dollars)
-    if not any(given):
+    if all(one is None for one in given):
         return pd.DataFrame(), ()
-    if not all(given) or len(question.effect or ()) != 1:
+    if any(one is None for one in given) or len(question.effect or ()) != 1:
         raise ValueError(
             "Dollars are split by a pilot and an effect: --from RUN, one --effect NAME=SIZE and "
             "--dollars D together; got "
-            f"{', '.join(name for name, one in zip(SPLIT, given, strict=True) if one)}."
+            f"{', '.join(name for name, one in zip(SPLIT, given, strict=True) if one is not None)}."
         )
     from knownminds.validation.power import wordings
 
+    assert question.dollars is not None
+    check_dollars(question.dollars)
     dollars = Decimal(str(question.dollars))
     ((name, size),) = dict(question.effect or {}).items()
     bought = {price.llm: runs.affordable(price, dollars) for price in charged}

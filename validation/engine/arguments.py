@@ -218,6 +218,18 @@ def check_lapse(lapse: float) -> float:
     return float(lapse)
 
 
+def check_dollars(dollars: float) -> None:
+    """Raise ValueError if this is no amount of money that can be spent."""
+    if not 0 < dollars < np.inf:
+        raise ValueError(f"--dollars is an amount above 0; got {dollars:g}.")
+
+
+def check_seed(seed: int) -> None:
+    """Raise ValueError if random numbers cannot begin there."""
+    if seed < 0:
+        raise ValueError(f"Seeds are whole numbers from 0 on; got {seed}.")
+
+
 def check_count(name: str, count: object) -> None:
     """Raise ValueError if this is no number of things, from 1 on."""
     if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:

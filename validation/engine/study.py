@@ -22,6 +22,7 @@ from knownminds.agents import AGENTS
 from knownminds.environments import ENVIRONMENTS, make, unknown
 from knownminds.environments.record.folders import one_at_a_time, write_text
 
+from .arguments import check_seed
 from .cells import Cell, hash_of
 from .members import code_of, file_versions, load_listed, loaded_files
 from .question import ExperimentQuestion, command_line
@@ -83,8 +84,7 @@ class Study:
         for name, count in counts.items():
             if not 1 <= count <= MOST:
                 raise ValueError(f"The number of {name} is from 1 to {MOST:,}; got {count:,}.")
-        if self.seed < 0:
-            raise ValueError(f"Seeds are whole numbers from 0 on; got {self.seed}.")
+        check_seed(self.seed)
 
     def units(self, cell: int) -> int:
         """Count the rows of a cell."""

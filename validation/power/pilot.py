@@ -248,8 +248,9 @@ def _read(fit: str | os.PathLike[str]) -> tuple[Path, dict[str, Any]]:
         of_fit = False
     if not of_fit:
         raise ValueError(
-            f"A pilot is what `knownminds fit DATA --method hierarchical --out FOLDER` leaves; "
-            f"{folder} has no {RESULT} of a fit. Name the folder of one."
+            "A pilot is what `knownminds fit DATA --method hierarchical --out FOLDER` leaves, or "
+            f"(of wordings) a run with --paraphrases; {folder} has no {RESULT} of a fit and no "
+            "trials. Name the folder of one."
         )
     return folder, content
 

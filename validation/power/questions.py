@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .pilot import Pilot
 
 SIZES = ("subjects", "sessions", "trials")
+WORDS = "templates"  # the setting that names an experiment's wording
 PILOT = "pilot"  # as the size of an effect: the one that the pilot has
 
 
@@ -36,6 +37,21 @@ def _read_effect(text: str) -> dict[str, Any]:
     """Read NAME=SIZE, or NAME=pilot."""
     effect = read_texts("--effect", [text])
     return effect if list(effect.values()) == [PILOT] else read_numbers("--effect", [text])
+
+
+def settings_of_run(folder: str | Path, experiment: str) -> dict[str, Any]:
+    """Return the settings of an experiment in a run that are not the shipped ones, but its words.
+
+    None are known of trials in a file that does not say them.
+    """
+    from knownminds.environments import ENVIRONMENTS, make
+    from knownminds.validation.data.trials_of_runs import read_one
+
+    of_run = read_one(str(folder), None)[1].settings.get(experiment, {})
+    if experiment not in ENVIRONMENTS:
+        return {}
+    shipped = make(experiment).settings
+    return {k: v for k, v in of_run.items() if k in shipped and v != shipped[k] and k != WORDS}
 
 
 def _is_run(pilot: Any) -> bool:
@@ -192,6 +208,13 @@ class Power(ExperimentQuestion["Result"]):
                 "Power is that of an effect, --effect NAME=SIZE, or of a comparison of models, "
                 "--against MODEL; got neither."
             )
+        of_wordings = {"wordings": len(self.wordings) > 0, "dollars": self.dollars is not None}
+        for name, given in of_wordings.items():
+            if given and not _is_run(self.pilot):
+                raise ValueError(
+                    f"--{name} is said of a run in several wordings, from which designs are "
+                    "projected; add --from RUN."
+                )
         if not self.against and self.criterion != "bic":
             raise ValueError(
                 "--criterion is said of models that are compared; add --against MODEL."
@@ -216,10 +239,14 @@ class Power(ExperimentQuestion["Result"]):
     @classmethod
     def read(cls, typed: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments; of a pilot, its model and its settings where none are typed."""
-        if typed["pilot"] and not _is_run(typed["pilot"]):
+        if typed["pilot"]:
             from .pilot import played_in
 
-            model, played = played_in(typed["pilot"])
+            of_run = _is_run(typed["pilot"])
+            model, played = (
+                (None, settings_of_run(typed["pilot"], typed["environment"])) if of_run
+                else played_in(typed["pilot"])
+            )  # fmt: skip
             named = {text.partition("=")[0] for text in typed["truth"] or ()}
             named |= {"design"} if typed["design"] else set()
             more = [f"{k}={json.dumps(v)}" for k, v in played.items() if k not in named]
