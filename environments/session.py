@@ -71,9 +71,14 @@ class Session:
         return self._seen
 
     def __iter__(self) -> Iterator[Observation]:
-        """Show the present trial, as long as there is one."""
+        """Show the present trial, as long as there is one; RuntimeError if it got no choice."""
         while self._seen is not None:
-            yield self._seen
+            seen = self._seen
+            yield seen
+            if self._seen is seen:
+                raise RuntimeError(
+                    "A trial that is shown takes a choice before the next one: session.take(choice)"
+                )
 
     def render(self) -> Prompt:
         """Put the present trial, and what came before it, into words."""

@@ -42,6 +42,11 @@ def calibrated(**more):
     return knownminds.calibrate("instrumental_learning", "rescorla_wagner", **asked)
 
 
+def test_a_study_of_one_round_is_read_from_its_folder(tmp_path):
+    study = calibrated(replicates=20, out=tmp_path / "study")
+    assert read_result(tmp_path / "study").to_json() == study.to_json()
+
+
 def test_a_simulator_of_another_equation_is_found(tmp_path):
     # Of 40 studies with other seeds 2 rejected the right simulator, and 40 the one whose values
     # fade by a fifth a trial where they were not chosen.
@@ -100,6 +105,9 @@ def test_further_quantities_are_ranked(tmp_path):
         (["--simulator", "missing.py"], "there is no missing.py"),
         (["--simulator", "early.py"], "to its end"),
         (["--simulator", "raises.py"], "KeyError"),
+        (["--simulator", "looks_on.py"], "takes a choice"),
+        (["--simulator", "leaves.py"], "SystemExit: 3"),
+        (["--most", "300"], "add --clear"),
     ],
 )
 def test_what_does_not_fit_is_refused(options, part, tmp_path, monkeypatch, capsys):
@@ -107,6 +115,8 @@ def test_what_does_not_fit_is_refused(options, part, tmp_path, monkeypatch, caps
     for name, body in (
         ("empty", ""),
         ("early", "def simulate(p, session, rng):\n    session.take(0)\n"),
+        ("looks_on", "def simulate(p, session, rng):\n    list(session)\n"),
+        ("leaves", "def simulate(p, session, rng):\n    raise SystemExit(3)\n"),
         ("raises", "def simulate(p, session, rng):\n    p['none']\n"),
     ):
         (tmp_path / f"{name}.py").write_text(body, encoding="utf-8")

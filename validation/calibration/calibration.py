@@ -120,6 +120,8 @@ def compute(question: Calibrate) -> Result:
     study = Study("calibrate", (cell,), question.replicates, question.seed, "replicate", options)
     check_step_loop(study)
     if question.clear is None:
+        if question.most != MOST:
+            raise ValueError("--most is said of rounds that go on; add --clear 0.85.")
         return run(study, rank_batch, say, question)
     _check_rounds(question)
     return _follow(study, computed_steps(study, rank_batch, question))
@@ -128,7 +130,7 @@ def compute(question: Calibrate) -> Result:
 def read(folder: str | Path) -> Result:
     """Return what the calibration in a folder says, as far as it went."""
     study, _ = read_study(folder)
-    if "clear" in study.question:
+    if study.question.get("clear") is not None:
         return _follow(study, stored_steps(Path(folder)))
     return say(Rows.read(folder))
 

@@ -89,10 +89,10 @@ def _play(
     session = Session(environment, environment.draw(rng))
     try:
         simulate(parameters, session, rng)
-    except Exception as error:  # whatever an author's code may raise
+    except (Exception, SystemExit) as error:  # whatever an author's code may raise
         raise ValueError(
             f"A simulator plays every session that it is given; {NAME} of {file} ended with "
-            f"{type(error).__name__}: {error}. Mend it."
+            f"{type(error).__name__}: {str(error).rstrip('.')}. Mend it."
         ) from error
     if not session.over:
         raise ValueError(
