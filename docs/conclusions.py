@@ -63,6 +63,7 @@ from knownminds.validation.engine.scores import mean, share
 from knownminds.validation.magnitudes.combiners import BETTER, FOREST, LINE, compare_combiners
 from knownminds.validation.power.audit import usual_effects
 from knownminds.validation.power.sequential import stopped
+from knownminds.validation.power.wordings import limit_over_wordings
 from knownminds.validation.referee.predictions import (
     predict_batch,
     predicted,
@@ -116,6 +117,7 @@ def tasks(names: Sequence[str]) -> Iterator[Task]:
         *(("claims", "participant", n) for n in OBSERVERS),
         ("claims", "model", 35),
         *(("combiners", "item", n) for n in (99, 297)),
+        *(("power: test over wordings", "wording", n) for n in (2, 4, 20)),
     ]  # fmt: skip
     return (task for task in every if not names or task[0] in names)
 
@@ -125,7 +127,8 @@ def computed(task: Task, replicates: int, seed: int) -> pd.DataFrame:
     began = perf_counter()
     conclusion, unit, units = task
     of_unit = {"replicate": _of_ranks, "context": _of_coherence, "participant": _of_claims,
-               "model": _of_claims, "item": _of_combiners}  # fmt: skip
+               "model": _of_claims, "item": _of_combiners,
+               "wording": _of_wordings}  # fmt: skip
     work = VERDICTS.get(conclusion) or of_unit.get(
         unit, _of_rule if ":" in conclusion else _of_measure
     )
@@ -457,6 +460,31 @@ def _of_combiners(_: str, unit: str, units: int, replicates: int, seed: int) -> 
     return pd.DataFrame(rows)
 
 
+def _of_wordings(_: str, unit: str, units: int, replicates: int, seed: int) -> pd.DataFrame:
+    """Test the mean of normal tables of wordings and sessions, with 40 scores in all.
+
+    The effect is in standard errors of the mean; kinds are deviations of wording, session and rest.
+    """
+    rows, s = [], 40 // units
+    for k, parts in enumerate(((0, 0, 1), (1, 0, 1), (0, 1, 1), (1, 1, 0.1), (0.3, 0.3, 1))):
+        error = float(np.sqrt(parts[0] ** 2 / units + parts[1] ** 2 / s + parts[2] ** 2 / 40))
+        for effect in (0.0, 4.0):
+            rng, found, held = np.random.default_rng((seed, units, k, int(effect))), 0, 0
+            for _ in range(10 * replicates):
+                sizes = (units, 1), (1, s), (units, s)
+                scores = sum(one * rng.standard_normal(size)
+                             for one, size in zip(parts, sizes, strict=True))  # fmt: skip
+                mean_of, limit = float(np.mean(scores)), limit_over_wordings(np.asarray(scores))
+                found += abs(mean_of + effect * error) > limit
+                held += abs(mean_of) <= limit
+            rows.append({
+                "players": "with" if effect else "without", "effect": effect,
+                "kind": ", ".join(map(str, parts)), "rejected": share(found, 10 * replicates),
+                "coverage": share(held, 10 * replicates),
+            })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
 def _weights(effect: float, n: int, replicates: int, rng: np.random.Generator) -> pd.DataFrame:
     """Return the weights of priors and likelihoods that are measured of observers who play."""
     place, model = make("probabilistic_reasoning"), AGENTS["weighted_bayes"]
@@ -515,11 +543,18 @@ def _wrong(rows: pd.DataFrame, alarms: float, coverage: float) -> pd.DataFrame:
 
 
 def _pooled(rows: pd.DataFrame) -> dict[str, float]:
-    """Return the shares of several rows, with the errors of their mean."""
+    """Return the shares of several rows, with the errors of their mean.
+
+    False alarms of one task may be of the same data, as those of several tests are. So their errors
+    are added as if they went together: where they do, and are taken as independent, the audit fires
+    in .087 of faultless tables.
+    """
     pooled = {}
     for name in ("rejected", "coverage"):
         known = rows[rows[name].notna()]
         errors = known[f"{name}_error"].astype(float)
+        if name == "rejected":
+            errors = errors.groupby(known["units"]).sum()
         pooled[name] = float(known[name].astype(float).mean()) if len(known) else np.nan
         pooled[f"{name}_error"] = float(np.sqrt((errors**2).sum()) / max(len(known), 1))
     return pooled

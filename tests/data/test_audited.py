@@ -88,6 +88,12 @@ def test_a_row_fails_beyond_three_errors_unless_its_page_declares_it(monkeypatch
     narrow = pd.DataFrame([rows.iloc[3]] * 16).assign(conclusion="f", coverage=0.904)
     found = conclusions.failing(narrow)
     assert list(found["kind"]) == ["all"]
+    # Seven tests of the same data, which err in .085, say no more than one; of seven sizes they do.
+    alike = pd.DataFrame([rows.iloc[1]] * 7).assign(
+        conclusion="g", rejected=0.085, rejected_error=0.014
+    )
+    assert len(conclusions.failing(alike)) == 0
+    assert list(conclusions.failing(alike.assign(units=range(7)))["kind"]) == ["all"]
 
 
 def planted(name, unit, units, replicates=300):
