@@ -106,7 +106,7 @@ REFUSED = {
     "another encoding": ("f.csv", changed("subject", lambda p: f"{p}é").decode().encode("cp1252"),
                          {}, "--encoding cp1252"),
     "words for choices": ("f.csv", changed("action", lambda a: "LR"[a], THEIRS), MAPPED,
-                          r"--map 'action: TEXT=0'"),
+                          r"--map 'machine: L=0,R=1'"),
     "choices from 1": ("f.csv", text([(*r[:3], r[3] + 1, r[4]) for r in RUNS], COGBENCH), {},
                        r"--map 'choice: 1=0,2=1'"),
     "points for wins": ("f.csv", text([(*r[:4], 25 * r[4]) for r in RUNS], COGBENCH), {},

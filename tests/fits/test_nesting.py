@@ -31,6 +31,7 @@ LIMITS = {
     ("cue_weigher_image", "cue_weigher"),
     ("selfish", "inequity_averse"),
     ("selfish_contributor", "inequity_averse_contributor"),
+    ("bayesian_observer_flat", "bayesian_observer"),  # a precision of 0
 }
 
 
