@@ -96,7 +96,10 @@ def table(trials):
         (("audit", "optimism_bias", "--subjects", "1"), "1"),
         (("run", PLACE, "--llm", "openai:a", "--llm=openai:b"), "--llm once"),
         (("benchmark", "cogbench", "--llm", "openai:a", "--llm", "openai:a"), "openai:a twice"),
-        (("benchmark", "magnitudes", "--llm", "openai:a", "--people", "a.csv"), "there is none at a.csv"),
+        (
+            ("benchmark", "magnitudes", "--llm", "openai:a", "--people", "a.csv"),
+            "there is none at a.csv",
+        ),
         (("budget", PLACE), "language model"),
         (("budget", PLACE, "--llm", "openai:gpt-4o-minni"), "gpt-4o-mini"),
         (("budget", PLACE, "--llm", "openai:gpt-4o-mini", "--price", "a:b=x"), "a:b"),
