@@ -212,7 +212,7 @@ def contradictions(table: pd.DataFrame) -> pd.DataFrame:
     rows = [
         {name: row[name] for name in (*ROW, "verdict")} | {"claimed": claimed}
         for row in table.to_dict("records")
-        if row["attempted"] >= LARGE[row["gate"]]
+        if row["name"] in AGENTS and row["attempted"] >= LARGE[row["gate"]]
         if (claimed := _contradicted(row, design_of(AGENTS[row["name"]])))
     ]
     return pd.DataFrame(rows, columns=[*ROW, "verdict", "claimed"])
