@@ -1,4 +1,4 @@
-"""A testbed of minds whose parameters are known, and the tests that inference must pass on them.
+"""A testbed of agents whose parameters are known, and the tests that inference must pass on them.
 
 The verbs of the command line are functions here, loaded when they are first used
 (`knownminds.recover("two_step", "two_step_reduced")`). What they work with lies on five floors:

@@ -1,4 +1,4 @@
-"""Known minds are given back, posteriors are calibrated, tests have the power they are said to."""
+"""Known agents are given back, posteriors are calibrated, tests have the power they are said to."""
 
 from math import log, sqrt
 

@@ -41,7 +41,7 @@ class Heard(InProcess):
         return Reply(self.script.pop(0), usage=Usage(7, 2), model_served="m")
 
 
-def test_a_known_mind_lives_the_session_that_play_lives_with_two_calls_a_trial():
+def test_a_known_agent_lives_the_session_that_play_lives_with_two_calls_a_trial():
     heard = Heard(Synthetic(mind(), PLACE, 11, 3))
     spoken = asyncio.run(run_session(heard, PLACE, 11, 3, 5))
     played = play(mind(), PLACE, 11, 3, 5).frame

@@ -1,4 +1,4 @@
-"""The weights of prior and likelihood: what they are in known minds, and what they refuse."""
+"""The weights of prior and likelihood: what they are in known agents, and what they refuse."""
 
 import numpy as np
 

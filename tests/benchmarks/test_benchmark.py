@@ -31,13 +31,13 @@ def test_several_wordings_are_the_same_cell_and_say_what_wording_moves(tmp_path)
     options = {"paraphrases": 2}
     found = run_benchmark(plan, players_of(plan, llms), tmp_path / "F", options=options)
     assert set(found.trials["cell"]) == {"probabilistic_reasoning"}
-    own = found.trials[~found.trials["known_mind"].astype(bool)]
+    own = found.trials[~found.trials["known_agent"].astype(bool)]
     assert own.groupby(["participant", "template"]).size().tolist() == [40] * 4
     assert own["template_hash"].nunique() == 2
     of_scores, of_trials, _ = stability(found.trials, found.about, paper_of("cogbench"))
     [row] = of_trials.rows.to_dict("records")
     assert (row["models"], row["wordings"]) == (2, 2)
-    # Minds to whom words are nothing live the same sessions again, number for number.
+    # Agents to whom words are nothing live the same sessions again, number for number.
     assert row["paraphrase"] + row["interaction"] < 0.01 < row["model"]
     assert row["moved_more_by"] != "wording"
     scores = of_scores.rows.set_index("score")

@@ -117,7 +117,7 @@ def test_independence_has_three_intervals_and_one_test(page):
     assert "learnt by tree" in page["independence"].text
 
 
-def test_utilities_of_known_minds_are_found(page):
+def test_utilities_of_known_agents_are_found(page):
     rows = page["fits"].rows
     assert len(rows) == 2 * 2 * 3
     sound = rows[(rows["participant"] == "sound") & (rows["fitted"] == "random_utility")]

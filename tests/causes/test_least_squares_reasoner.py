@@ -43,7 +43,7 @@ def only(frame, *romans):
 @pytest.mark.parametrize("size", [3, 4, 5])
 @pytest.mark.parametrize("scoring", ["by_cause", "pooled"])
 def test_no_other_search_ends_lower(size, scoring):
-    """L-BFGS-B over single answers, no sums of them; minds that are no noisy-OR."""
+    """L-BFGS-B over single answers, no sums of them; agents that are no noisy-OR."""
     _, frame = answers(1, n=3, model=MutationSampler)
     fit = leave_one_task_out(frame, parameters=(size,), scoring=scoring)
     loss_of, mae, rmse, r2 = (values[:, 0] for values in fit.residuals.values())

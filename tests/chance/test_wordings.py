@@ -7,7 +7,7 @@ from knownminds.inference.stability import split_scores
 
 
 def test_the_sampling_of_counts_is_taken_out_of_what_wordings_do():
-    """A mind whose answers a wording moves by a known amount, in 60 worlds of counts."""
+    """An agent whose answers a wording moves by a known amount, in 60 worlds of counts."""
     rng = np.random.default_rng(3)
     draws, contexts, sd = 40, 30, {"wordings": 0.05, "wordings by context": 0.07}
     found = []

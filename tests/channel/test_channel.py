@@ -33,7 +33,7 @@ class Shy(Synthetic):
 
 
 class Dull(Synthetic):
-    """Says the same again where the mind would have changed its choice, once in a session."""
+    """Says the same again where the agent would have changed its choice, once in a session."""
 
     async def complete(self, prompt, *, settings):
         reply = await super().complete(prompt, settings=settings)

@@ -1,4 +1,4 @@
-"""A known mind in the chair, through the commands that a person types."""
+"""A known agent in the chair, through the commands that a person types."""
 
 import re
 

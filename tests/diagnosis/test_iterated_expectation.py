@@ -1,4 +1,4 @@
-"""The law of iterated expectation in coherent, rounded and incoherent minds."""
+"""The law of iterated expectation in coherent, rounded and incoherent agents."""
 
 import numpy as np
 import pytest

@@ -45,7 +45,7 @@ def at_home(*models):
 
 
 def real_like(inner, outer, place):
-    """Minds of both models, ordinary and extreme; few trials; ties; answers at the ends alone."""
+    """Agents of both models, ordinary and extreme; few trials; ties; answers at the ends alone."""
     rng, frames = np.random.default_rng(0), []
     for model in (inner, outer):
         for scale in (1.0, 3.0):

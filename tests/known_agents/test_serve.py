@@ -86,7 +86,7 @@ def through_the_server(environment, n, seed, heeds=(), **options):
     return trials
 
 
-# ---------------------------------------------------------------- the mind behind it
+# ---------------------------------------------------------------- the agent behind it
 
 
 @pytest.mark.parametrize(

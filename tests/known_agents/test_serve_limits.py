@@ -1,4 +1,4 @@
-"""Floods against a served mind: the key comes first, and nothing is taken without bound."""
+"""Floods against a served agent: the key comes first, and nothing is taken without bound."""
 
 import socket
 from contextlib import suppress

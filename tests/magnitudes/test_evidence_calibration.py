@@ -1,4 +1,4 @@
-"""Evidence against minds without the factor, and signed shifts against minds that never adapt."""
+"""Evidence against agents without the factor, and signed shifts against ones that never adapt."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def bayesian(n, seed):
 
 
 def hold_level(found, replicates):
-    """Of n minds without the factor no more are below .05 than chance of 1 in 1,000 allows."""
+    """Of n agents without the factor no more are below .05 than chance of 1 in 1,000 allows."""
     n = len(found.p_value)
     assert (found.p_value <= 0.05).sum() <= stats.binom.ppf(0.999, n, 0.05)
     assert (found.probability > 0.9).sum() <= stats.binom.ppf(0.999, n, 0.01)

@@ -60,7 +60,7 @@ class Known:
 
 
 def seen(study, batch, subjects, first_session=0, noise=1.0):
-    """Let nobody play: what is true of each mind, and normal noise for each session."""
+    """Let nobody play: what is true of each agent, and normal noise for each session."""
     cell = study.cells[batch.cell]
     rng = session_stream(study.seed, cell.data_key, batch.first, first_session)
     drawn = noise * rng.standard_normal((cell.sessions, len(subjects.theta)))

@@ -32,7 +32,7 @@ def mind():
     return RescorlaWagnerDual.from_theta(theta)
 
 
-def test_a_known_mind_lives_the_same_sessions_in_a_task_as_on_the_direct_path(tmp_path):
+def test_a_known_agent_lives_the_same_sessions_in_a_task_as_on_the_direct_path(tmp_path):
     environment = InstrumentalLearning(n_visits=4)
     task = TASKS["instrumental_learning"](sessions=3, seed=11, n_visits=4)
     with Served(environment, mind(), seed=11, address=RUN) as served:

@@ -494,7 +494,7 @@ def consistency(data: Answers) -> Shown:
     by = rows.groupby([WHO, "task"], sort=False)[both].sum(min_count=5).reset_index()
     total = rows.groupby(WHO, sort=False)[both].sum(min_count=15).reset_index()
     totals = joined([by, total.assign(task="all")]).rename(columns={"score": "sum"})
-    minds: Mapping[str, Cell] = {
+    observers: Mapping[str, Cell] = {
         "score": ends("score"), "expected": "expected", "sd": "sd",
         "share scoring at least as much": "reaching",
     }  # fmt: skip
@@ -510,7 +510,7 @@ def consistency(data: Answers) -> Shown:
         _with_score(compared, "consistency score", whole, "score", "low", "high"),
         Grid("Score by task", "task", cell="sum", of=totals),
         Grid("Score by task, mean over bootstraps", "task", cell="mean_score", of=totals),
-        Rows("Known agents in the same design", minds, (WHO, "observer"), of=known),
+        Rows("Known agents in the same design", observers, (WHO, "observer"), of=known),
         Rows("Prior weights", compared_weights, (WHO, "task", "ablation", "modality"), of=rows),
         Rows("Shifts of the prior weight", tested, (WHO, "task", "ablation"), of=shifts),
         Dots(

@@ -104,7 +104,7 @@ class Answers:
     ----------
     trials
         One row per trial: the experiments' columns, the conditions, participant, cell, variant and
-        known_mind; columns of other experiments are empty.
+        known_agent; columns of other experiments are empty.
     """
 
     trials: pd.DataFrame

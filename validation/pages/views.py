@@ -19,7 +19,7 @@ from knownminds.validation.engine.scores import Interval, Score
 from . import figures as draw
 
 WHO = "participant"
-KNOWN = "known_mind"  # a column: whether a participant is a known agent
+KNOWN = "known_agent"  # a column: whether a participant is a known agent
 MODELS, AGENTS = "models", "known agents"
 PEOPLE_COLOUR = "#CC79A7"
 NAMES = (WHO, "model", "of", "who")  # columns whose values are written as they are

@@ -1,4 +1,4 @@
-"""Shifts of beliefs by evidence that should not matter, in minds whose pull is known."""
+"""Shifts of beliefs by evidence that should not matter, in agents whose pull is known."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from knownminds_more.counts.weighers import CorrelationWeigher, EvidenceWeigher
 
 
 def lived(model, place, pull, n, seed=1):
-    """Trials of n minds without any other bias, who are pulled by idle facts."""
+    """Trials of n agents without any other bias, who are pulled by idle facts."""
     told = {"temperature": 1.0, "evidence": 1.0, "heed": 0.999, "bias_fact": pull}
     theta = [[told.get(name, 0.0) for name in model.parameters.names]] * n
     return theta, simulate(model, np.array(theta), place, seed)
@@ -25,7 +25,7 @@ def lived(model, place, pull, n, seed=1):
 def test_the_pull_of_idle_facts_is_read_and_known(model, place):
     measure = MEASURES["idle_fact_pull"].in_place(place)
     theta, trials = lived(model, place, 1.0, 300)
-    # By hand: e^b p / (1 + (e^b - 1) p) - p at each fact, the mind being right but for its bias.
+    # By hand: e^b p / (1 + (e^b - 1) p) - p at each fact, the agent being right but for its bias.
     shifts = []
     for context in place.contexts:
         if context.values[-1] >= 0:

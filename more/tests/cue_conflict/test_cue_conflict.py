@@ -1,4 +1,4 @@
-"""Cue conflict: what words and pictures show, minds with known weights, and what tells them."""
+"""Cue conflict: what words and pictures show, agents with known weights, and what tells them."""
 
 import io
 

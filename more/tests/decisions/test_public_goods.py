@@ -1,4 +1,4 @@
-"""The public-goods game: what is earned, the equations of its minds, and what it tells."""
+"""The public-goods game: what is earned, the equations of its agents, and what it tells."""
 
 import numpy as np
 import pytest

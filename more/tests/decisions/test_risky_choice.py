@@ -1,4 +1,4 @@
-"""Risky choice: problems, the equations of its minds, and the fourfold pattern in known ones."""
+"""Risky choice: problems, the equations of its agents, and the fourfold pattern in known ones."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def test_the_shipped_problems_are_fair_in_the_middle_and_differ():
     assert np.isnan(place.performance(Trials.from_frame(frame))[fair]).all()
 
 
-def test_known_minds_show_the_fourfold_pattern_and_who_goes_by_values_none_of_it():
+def test_known_agents_show_the_fourfold_pattern_and_who_goes_by_values_none_of_it():
     """60 subjects x 6 fair offers a cell: a share's error is at most .5 / sqrt(360) = .026."""
     place = RiskyChoice()
     human = np.tile([0.88, 0.88, 2.25, 0.61, 0.69, 0.1], (60, 1))

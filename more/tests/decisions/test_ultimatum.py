@@ -1,4 +1,4 @@
-"""The ultimatum game: what is asked and earned, the equations of its minds, and what it tells."""
+"""The ultimatum game: what is asked and earned, the equations of its agents, and what it tells."""
 
 import numpy as np
 import pytest
