@@ -11,8 +11,41 @@ from knownminds.agents import Model
 from knownminds.agents.parameters import Array
 from knownminds.environments.later import pandas as pd
 from knownminds.inference.fits.model_data import ModelData
+from knownminds.inference.fits.nested_tests import nested_tests
 
+MISFIT = 0.05  # below this p one observer does not describe the cells
 CELL = ("unit", "ceiling", "condition", "modality")  # columns that tell cells apart
+
+
+def has_cells(model: type[Model]) -> bool:
+    """Return whether a model sees what tells cells apart, and its misfit can be computed."""
+    return set(CELL) <= set(model.columns) and bool(getattr(model, "censored", False))
+
+
+def misfit_and_nested(
+    model: type[Model], data: ModelData, theta: Array, workers: int | None = None
+) -> pd.DataFrame:
+    """Test whether an observer describes the cells, and if so, what it could do without.
+
+    Parameters
+    ----------
+    model, data, theta
+        As `cell_misfit` takes them.
+
+    Returns
+    -------
+    DataFrame
+        One row per subject and test: subject, without ("misfit", or what the observer could do
+        without: the name of the nested one less that of the model), p, aic of nested ones. A
+        nested one has NaN where the misfit has a p below .05, as neither model describes the
+        cells.
+    """
+    misfit = cell_misfit(model, data, theta).rename(columns={"misfit_p": "p"})
+    tests = nested_tests(model, data, workers=workers).rename(columns={"p_value": "p"})
+    described = misfit.set_index("subject")["p"] > MISFIT
+    tests["p"] = tests["p"].where(tests["subject"].map(described))
+    tests["without"] = tests["without"].str.removeprefix(f"{model.name}_")
+    return pd.concat([misfit.assign(without="misfit"), tests], ignore_index=True)
 
 
 def cell_misfit(model: type[Model], data: ModelData, theta: Array) -> pd.DataFrame:

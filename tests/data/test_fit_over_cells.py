@@ -1,5 +1,7 @@
 """A fit over cells: one participant in several experiments and conditions, through files."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -47,6 +49,34 @@ def test_the_estimates_are_where_the_sum_of_all_cells_is_highest(files, theta):
     # One cell alone says less: its own maximum is above that of all cells.
     alone = maximum_likelihood(MODEL, parts[1], workers=1).log_likelihood
     assert (alone >= parts[1].log_likelihood(best)[0] - 1e-6).all()
+
+
+def test_a_fit_says_whether_one_observer_describes_the_cells(files, tmp_path):
+    """The third participant is ten times as noisy with words where these are called noisy."""
+    few = knownminds.fit(files, MODEL, over="cells", workers=1)
+    assert any("was not tested" in note for note in few.notes)
+    values = dict(
+        noise_text=0.02, noise_image=0.06, blur_slope=0.01, prior_precision=100.0, adaptation=0.1,
+        steering_gain=2.0, told_weight=0.5, cue_optimality=0.9, report_noise=0.01,
+    )  # fmt: skip
+    theta = np.array([list(values.values())] * 4)
+    made = []
+    for task, modality, condition in itertools.product(
+        ("marker_location", "maze_distance"), ("text", "image"), ("base", "verbal")
+    ):
+        place, played = make(task, modality=modality, condition=condition), theta.copy()
+        if (modality, condition) == ("text", "verbal"):
+            played[2, 0] *= 10.0
+        made.append(tmp_path / f"{len(made)}.csv")
+        simulate(MODEL, played, place, 2, address=(len(made),)).save(made[-1])
+    fit = knownminds.fit(made, MODEL, over="cells", workers=1)
+    tests = fit["p of misfit, and of what the observer could do without"].set_index("subject")
+    misfit = tests["misfit"]
+    assert misfit["2"] < 1e-6
+    assert tests.loc["2"].drop("misfit").isna().all()
+    # Three that are described: one p below .01 comes in 3% of such tables.
+    assert (misfit.drop("2") > 0.01).all()
+    assert (tests.drop("2")[misfit.drop("2") > 0.05]["flat"] < 1e-6).all()  # has a prior
 
 
 def test_participants_are_named_by_a_column_and_sessions_stay_apart(files):

@@ -13,7 +13,6 @@ import pandas as pd
 from knownminds.agents import AGENTS
 from knownminds.environments import CONDITIONS, Trials
 from knownminds.inference.fits.model_data import ModelData
-from knownminds.inference.fits.nested_tests import nested_tests
 from knownminds.inference.fits.point import maximum_a_posteriori
 from knownminds.inference.magnitudes.consistency_score import REPLICATES, prior_weight
 from knownminds.inference.magnitudes.cue_combination import (
@@ -38,7 +37,7 @@ from knownminds.inference.magnitudes.magnitude_composite import (
 )
 from knownminds.inference.magnitudes.normalised_error import bias_and_variance, normalised_error
 from knownminds.inference.magnitudes.observer_fits import fit_observers
-from knownminds.inference.magnitudes.observer_misfit import cell_misfit
+from knownminds.inference.magnitudes.observer_misfit import misfit_and_nested
 from knownminds.inference.posteriors.posterior import posterior
 from knownminds.inference.resampling import percentile_interval
 from knownminds.validation.pages.views import WHO
@@ -57,7 +56,6 @@ FITS = [*KEY, "variant", "aic", "status"]
 EVIDENCE = [*KEY, "evidence", "low", "high", "p", "lines"]
 OBSERVED = [WHO, "over", "parameter", "value", "low", "high", "status", "trials"]
 OBSERVER, ALL, OBSERVER_MASS = "bayesian_observer", "all cells", 0.95
-MISFIT = 0.05  # below this p one observer does not describe the cells
 
 
 def whole_modality(task: str) -> str:
@@ -280,9 +278,4 @@ def observer_tests(data: Answers) -> pd.DataFrame:
     if read is None:
         return pd.DataFrame(columns=[WHO, "without", "p"])
     estimate = maximum_a_posteriori(read.model, read, workers=1).estimate
-    misfit = cell_misfit(read.model, read, estimate).rename(columns={"misfit_p": "p"})
-    tests = nested_tests(read.model, read, workers=1).rename(columns={"p_value": "p"})
-    described = misfit.set_index("subject")["p"] > MISFIT
-    tests["p"] = tests["p"].where(tests["subject"].map(described))
-    tests["without"] = tests["without"].str.removeprefix(f"{OBSERVER}_")
-    return joined([misfit.assign(without="misfit"), tests]).rename(columns={"subject": WHO})
+    return misfit_and_nested(read.model, read, estimate, 1).rename(columns={"subject": WHO})

@@ -24,6 +24,7 @@ from knownminds.inference.magnitudes.observer_misfit import cell_misfit
 from knownminds.inference.posteriors.posterior import posterior
 from knownminds.validation.benchmarks.plan import Cell as PlannedCell
 from knownminds.validation.benchmarks.plan import read_plan
+from knownminds.validation.calibration.rank_uniformity import judge, rank_of
 from knownminds.validation.engine.arguments import several
 from knownminds.validation.engine.cells import Cell, Population
 from knownminds.validation.engine.result import Result
@@ -40,6 +41,7 @@ NESTED = ("static", "equal", "unsteered", "flat")
 SIZES = {99: False, 12: True}  # trials of each cell, by whether the plan's small size is taken
 AT_ONCE = 50  # participants simulated and fitted at a time, which bounds the memory
 MASS, LEVEL = 0.95, 0.05  # of intervals and tests
+N_RANKS = 99  # draws of the posterior among which the truth has a rank
 THRESHOLD = 5  # a score that looks like adaptation
 ADAPTS = {
     "noise_text": 0.03, "noise_image": 0.06, "blur_slope": 0.01, "prior_precision": 100.0,
@@ -64,15 +66,17 @@ OPTIONS = ("trials",)  # of `audit` that this one takes besides replicates and s
 NOTES = (
     "Participants play all cells of the benchmark of magnitudes. Recovery: parameters are drawn "
     "from the priors; estimates are posterior means, r is that on the unconstrained scale, "
-    f"intervals hold {MASS:.0%}. Tests at {LEVEL:.0%}: share in which one observer does not "
-    "describe the cells (misfit), and in which it does and the nested observer is rejected. That "
-    "is a false alarm where the nested one is true, and power where parameters are drawn from all "
-    "priors; the last is an observer of another kind, that never adapts. Confusion: share of "
-    "participants of a kind for whom an observer has the least AIC.",
+    f"intervals hold {MASS:.0%}. Posterior: whether ranks of the truth among {N_RANKS} draws are "
+    f"uniform, with the level of {LEVEL:.0%} shared by all parameters. Tests at {LEVEL:.0%}: share "
+    "in which one observer does not describe the cells (misfit), and in which it does and the "
+    "nested observer is rejected. That is a false alarm where the nested one is true, and power "
+    "where parameters are drawn from all priors; the last is an observer of another kind, that "
+    "never adapts. Confusion: share of participants of a kind for whom an observer has the least "
+    "AIC.",
     "Score: the Bayesian consistency score, -15 to 15, with Monte-Carlo errors. By its weights: "
     "what it would be if each prior weight were known.",
 )
-_P, _LOW, _HIGH, _TRUE, _AIC = "p_", "low_", "high_", "true_", "aic_"
+_P, _LOW, _HIGH, _TRUE, _AIC, _RANK = "p_", "low_", "high_", "true_", "aic_", "rank_"
 
 
 def study(question: Audit) -> Study:
@@ -180,6 +184,13 @@ def work(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
         for k, name in enumerate(OBSERVER.parameters.names):
             for prefix, values in zip(("", _LOW, _HIGH, _TRUE), ends, strict=True):
                 rows[prefix + name] = values[:, k]
+            rows[_RANK + name] = -1
+        for i, number in enumerate(numbers):
+            # All participants' draws rest on one set of points; ranks need draws of their own.
+            rng = session_stream(study.seed, 42, trials, int(number))
+            own = fit.draws[rng.choice(len(fit.draws), N_RANKS, replace=False), i]
+            ranks = rank_of(theta[i], own, N_RANKS, rng)
+            rows.loc[i, [_RANK + name for name in OBSERVER.parameters.names]] = ranks
         rows["status"] = list(fit.status)
     return rows
 
@@ -268,16 +279,19 @@ def say(rows: Rows) -> Result:
 
 
 def _recovery(rows: pd.DataFrame) -> list[dict[str, Any]]:
-    table = []
+    """Say of each parameter how near the estimates are, and whether its posterior is calibrated."""
+    table, level = [], LEVEL / len(OBSERVER.parameters.names)
     for parameter in OBSERVER.parameters:
         name, z = parameter.name, parameter.support.unconstrain
         true, value = rows[_TRUE + name].to_numpy(), rows[name].to_numpy()
         inside = rows[_LOW + name].to_numpy() <= true
         inside &= true <= rows[_HIGH + name].to_numpy()
+        ranks = judge(rows[_RANK + name].to_numpy(dtype=int), N_RANKS, level)
         table.append(
             {"parameter": name, "r": agreement(z(true), z(value)).r,
              "bias (z)": mean(z(value) - z(true)), f"{MASS:.0%} covers": share_of(inside),
-             "participants": len(rows)}
+             "rank mean": ranks.mean, "rank spread": ranks.spread, "p of ranks": ranks.p,
+             "posterior": ranks.verdict.word, "participants": len(rows)}
         )  # fmt: skip
     return table
 
