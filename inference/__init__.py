@@ -23,12 +23,12 @@ from .fits.identifiability import identifiability
 from .fits.model_data import ModelData, Unknowns
 from .fits.point import PointFit, maximum_a_posteriori, maximum_likelihood
 from .magnitudes.observer_fits import fit_observers
-from .measure import Dial, Estimate, FittedMeasure, Measure, ParameterMeasure, SubjectMeasure
+from .measure import Dial, Estimate, FittedMeasure, Measure, SubjectMeasure, parameter_measure
 from .posteriors.comparison import LeaveOneOut, leave_one_sequence_out
 from .posteriors.posterior import Posterior, posterior
 from .questions.next_question import ChosenQuestions, Inquiry, play_chosen
 from .questions.stopping import StoppingRule
-from .session_measure import SessionMeasure
+from .session_measure import session_measure
 from .stability import split_scores, split_variance
 
 if TYPE_CHECKING:
@@ -66,10 +66,8 @@ __all__ = [
     "LeaveOneOut",
     "Measure",
     "ModelData",
-    "ParameterMeasure",
     "PointFit",
     "Posterior",
-    "SessionMeasure",
     "StoppingRule",
     "SubjectMeasure",
     "Unknowns",
@@ -87,6 +85,7 @@ __all__ = [
     "maximum_a_posteriori",
     "maximum_likelihood",
     "monotone_choice",
+    "parameter_measure",
     "play_chosen",
     "posterior",
     "predict_left_out",
@@ -94,6 +93,7 @@ __all__ = [
     "pymc_model",
     "read_posterior",
     "save_posterior",
+    "session_measure",
     "split_scores",
     "split_variance",
 ]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, ClassVar, Self
+from functools import lru_cache
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from knownminds.agents import Model
 from knownminds.agents.parameters import Array
-from knownminds.environments import ANSWERED, Environment, Trials
+from knownminds.environments import ANSWERED, ENVIRONMENTS, Environment, Trials
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.tabled_result import TabledResult
 from knownminds.inference.fits.model_data import ModelData, Unknowns
@@ -191,6 +192,9 @@ class Measure(ABC):
         How many subjects a test needs; 1 if the answers of a single subject can be tested.
     remark
         A remark on the trials for the note of an estimate; "" if there is none.
+    environment
+        The experiment for which the truth holds, if it depends on the design; if None, the first of
+        `environments`, with `settings`.
     """
 
     name: str
@@ -205,16 +209,18 @@ class Measure(ABC):
     settings: Mapping[str, Any] = field(default_factory=dict)
     least_subjects: int = 2
     remark: Callable[[Trials], str] | None = None
+    environment: Environment | None = None
 
     def __post_init__(self) -> None:
         """Set the null value of a measure with a rational model to 0, unless it is given."""
         if self.rational and np.isnan(self.null):
             self.null = 0.0
 
-    @classmethod
-    def declared(cls, **attributes: Any) -> Callable[[Callable[..., Any]], Self]:
-        """Return a decorator that makes a measure of this kind from the function that reads it."""
-        return partial(cls, **attributes)
+    @property
+    def place(self) -> Environment:
+        """The experiment for which the truth holds."""
+        kind = ENVIRONMENTS[self.environments[0]]
+        return self.environment or made(kind, json.dumps(dict(self.settings)))
 
     def in_place(self, environment: Environment) -> Measure:
         """Return the measure for an experiment; itself if it is the same in all experiments.
@@ -278,6 +284,12 @@ class Measure(ABC):
         return Estimate(
             self.name, *numbers, excluded, fits, note, float(np.ravel(tests.freedom)[0])
         )
+
+
+@lru_cache(maxsize=64)  # values of a design are computed once for each object
+def made(kind: type[Environment], settings: str) -> Environment:
+    """Return the experiment with settings as JSON has them, always the same object."""
+    return kind(**json.loads(settings))
 
 
 @dataclass(eq=False, kw_only=True)
@@ -693,18 +705,16 @@ class FittedMeasure(SubjectMeasure):
         return Values.of(np.where(n > 0, n, np.nan), "no answer in the session")
 
 
-class ParameterMeasure(FittedMeasure):
-    """A single parameter of a model, as a measure without a null value."""
-
-    def __init__(self, model: type[Model], parameter: str):
-        model.parameters.index(parameter)
-        super().__init__(
-            name=parameter,
-            summary=model.parameters[parameter].description,
-            source=model.source,
-            environments=(),
-            violator=model.name,
-            dial=Dial({parameter: 1.0}),
-            model=model,
-            contrast={parameter: 1.0},
-        )
+def parameter_measure(model: type[Model], parameter: str) -> FittedMeasure:
+    """Return the measure of a single parameter of a model; it has no null value."""
+    model.parameters.index(parameter)
+    return FittedMeasure(
+        name=parameter,
+        summary=model.parameters[parameter].description,
+        source=model.source,
+        environments=(),
+        violator=model.name,
+        dial=Dial({parameter: 1.0}),
+        model=model,
+        contrast={parameter: 1.0},
+    )

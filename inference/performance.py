@@ -5,16 +5,17 @@ from __future__ import annotations
 from knownminds.environments import Environment, Trials
 
 from .measure import UNBOUNDED, Estimate
-from .session_measure import TrialMeasure
+from .session_measure import DeclaredMeasure, trial_measure
+
+UNSCORED = "no trial with a score"
 
 
-def performance_of(environment: Environment) -> TrialMeasure:
+def performance_of(environment: Environment) -> DeclaredMeasure:
     """Return the measure of mean performance over the trials that have a score.
 
     `Environment.performance` gives the scores. The measure has no null value, and so no test.
     """
-    return TrialMeasure(
-        environment.performance,
+    return trial_measure(
         name="performance",
         summary="mean score of the trials",
         source="",
@@ -23,8 +24,8 @@ def performance_of(environment: Environment) -> TrialMeasure:
         violator="",
         bounds=environment.performance_bounds or UNBOUNDED,
         columns=(),
-        reason="no trial with a score",
-    )
+        reason=UNSCORED,
+    )(environment.performance)
 
 
 def performance(trials: Trials, environment: Environment) -> Estimate:

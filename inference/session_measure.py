@@ -1,21 +1,22 @@
-"""Measures of sessions: a subject's value is a mean over sessions, and truths are simulated."""
+"""Measures that functions declare: how they are read off trials, and what is true of agents."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.agents import Model, simulate
 from knownminds.agents.parameters import Array
-from knownminds.environments import ENVIRONMENTS, Environment, Trials
+from knownminds.environments import Environment, Trials
 from knownminds.environments.later import pandas as pd
 
-from .measure import Measure, SubjectMeasure, Values, sessions_of, with_columns
+from .measure import Measure, SubjectMeasure, Values, made, sessions_of, with_columns
 
 SEED = 1994  # seed of the sessions from which a truth is computed
 SESSIONS = 2**11  # sessions that are simulated for a truth, over all agents together
@@ -82,56 +83,46 @@ def mean_by(group: Integers, values: Array, n: int) -> Array:
 
 
 @dataclass(eq=False, kw_only=True)
-class DesignMeasure(Measure):
-    """A measure whose truth depends on the design of an experiment.
+class DeclaredMeasure(SubjectMeasure):
+    """A measure of each subject that is declared by functions, the first argument of which it is.
 
     Parameters
     ----------
-    environment
-        The experiment for which the truth holds; if None, the first of `environments`, with
-        `settings`.
+    read
+        A function of trials that returns the value of each subject, in order of first appearance.
+    of_parameters
+        A function of a model and of parameters theta[n, P] that returns the true values, [n]. If
+        None, a truth is simulated: it is the value in many sessions of `place`. All agents take
+        these from the same fixed seed, so that it grows smoothly with a dial.
+    counts
+        A function of trials that says which ones are read if they have an answer, [rows]; None if
+        all are.
+    weigh
+        A function of trials that says how much each weighs in a subject's value, [rows]; None if
+        all that are read and answered weigh the same.
+    lacks
+        A function of trials that says which ones lack the answer that is needed, [rows]; None if
+        they are those without a readable answer.
+    at
+        A function of an experiment that returns the measure as it is read there, or says why it
+        cannot be; None if it is the same in all of `environments`.
     """
 
-    environment: Environment | None = None
+    read: Callable[[DeclaredMeasure, Trials], Values]
+    of_parameters: Callable[[DeclaredMeasure, type[Model], Array], Array] | None = None
+    counts: Callable[[DeclaredMeasure, Trials], NDArray[np.bool_]] | None = None
+    weigh: Callable[[DeclaredMeasure, Trials], Array] | None = None
+    lacks: Callable[[DeclaredMeasure, Trials], NDArray[np.bool_]] | None = None
+    at: Callable[[DeclaredMeasure, Environment], DeclaredMeasure] | None = None
 
-    @property
-    def place(self) -> Environment:
-        """The experiment for which the truth holds."""
-        kind = ENVIRONMENTS[self.environments[0]]
-        return self.environment or made(kind, json.dumps(dict(self.settings)))
-
-    def in_place(self, environment: Environment) -> DesignMeasure:
-        """Return the measure whose truth is that of the experiment, always the same object."""
-        if environment.name not in self.environments:
-            raise ValueError(
-                f"{self.name} is read off answers in {', '.join(self.environments)}; got "
-                f"{environment!r}. Choose one of these."
-            )
-        return _placed(self, type(environment), json.dumps(environment.settings, sort_keys=True))
-
-
-@lru_cache(maxsize=64)  # one object each, since curves of dials are cached by object
-def _placed(measure: DesignMeasure, kind: type[Environment], settings: str) -> DesignMeasure:
-    chosen, known = kind(**json.loads(settings)), measure.place
-    same = (chosen.name, chosen.settings) == (known.name, known.settings)
-    return measure if same else replace(measure, environment=chosen)
-
-
-@lru_cache(maxsize=64)  # values of a design are computed once for each object
-def made(kind: type[Environment], settings: str) -> Environment:
-    """Return the experiment with settings as JSON has them, always the same object."""
-    return kind(**json.loads(settings))
-
-
-@dataclass(eq=False, kw_only=True)
-class SimulatedMeasure(DesignMeasure, SubjectMeasure):
-    """A measure whose truth is simulated: the agent's value in many sessions made for this.
-
-    All agents take sessions from the same fixed seed, so that the truth grows smoothly with a dial.
-    """
+    def values(self, trials: Trials) -> Values:
+        """Return the measure of each subject's trials, in order of first appearance."""
+        return self.read(self, trials)
 
     def truth(self, model: type[Model], theta: Array) -> Array:
-        """Return the value in sessions of this design, [n]; the null of rational agents."""
+        """Return the measure of agents with parameters theta[n, P], [n]; see `of_parameters`."""
+        if self.of_parameters is not None:
+            return self.of_parameters(self, model, theta)
         n = len(theta)
         if model.name == self.rational:
             return np.full(n, self.null)
@@ -142,67 +133,111 @@ class SimulatedMeasure(DesignMeasure, SubjectMeasure):
         frame = trials.frame.assign(**{name: each.astype(str) for name, each in names.items()})
         return self.values(Trials(frame)).value
 
+    def in_place(self, environment: Environment) -> Measure:
+        """Return the measure whose truth is that of the experiment, always the same object."""
+        if self.of_parameters is not None:
+            return self
+        return placed(self if self.at is None else self.at(self, environment), environment)
 
-@dataclass(eq=False)
-class TrialMeasure(SimulatedMeasure):
-    """The mean score of a subject's trials; trials without a score are ignored.
+    def reads(self, trials: Trials) -> NDArray[np.bool_]:
+        """Say which trials the measure reads if they have an answer, [rows]."""
+        return super().reads(trials) if self.counts is None else self.counts(self, trials)
+
+    def weights(self, trials: Trials) -> Array:
+        """Say how much each trial weighs in a subject's value, [rows]."""
+        return super().weights(trials) if self.weigh is None else self.weigh(self, trials)
+
+    def missing(self, trials: Trials) -> NDArray[np.bool_]:
+        """Say which trials lack the answer that the measure needs, [rows]."""
+        return super().missing(trials) if self.lacks is None else self.lacks(self, trials)
+
+
+def placed(measure: Measure, environment: Environment) -> Measure:
+    """Return the measure whose truth is that of the experiment, always the same object.
+
+    Raises
+    ------
+    ValueError
+        If the measure is not read off answers in this experiment.
+    """
+    if environment.name not in measure.environments:
+        raise ValueError(
+            f"{measure.name} is read off answers in {', '.join(measure.environments)}; got "
+            f"{environment!r}. Choose one of these."
+        )
+    return _placed(measure, type(environment), json.dumps(environment.settings, sort_keys=True))
+
+
+@lru_cache(maxsize=64)  # one object each, since curves of dials are cached by object
+def _placed(measure: Measure, kind: type[Environment], settings: str) -> Measure:
+    chosen, known = made(kind, settings), measure.place
+    same = (chosen.name, chosen.settings) == (known.name, known.settings)
+    return measure if same else replace(measure, environment=chosen)
+
+
+def trial_measure(
+    *, columns: tuple[str, ...] = ("action",), reason: str = "no answer", **attributes: Any
+) -> Callable[[Callable[[Trials], Array]], DeclaredMeasure]:
+    """Return a decorator: a measure that is the mean score of a subject's trials.
+
+    The function below it takes trials and returns the score of each, NaN without a score, [rows].
 
     Parameters
     ----------
-    score
-        A function of trials that returns the score of each, NaN without a score, [rows].
     columns
         The columns that it reads.
     reason
         Why a subject has no value.
+    attributes
+        Those of `DeclaredMeasure`.
     """
 
-    score: Callable[[Trials], Array]
-    _: KW_ONLY
-    columns: tuple[str, ...] = ("action",)
-    reason: str = "no answer"
+    def measure_of(score: Callable[[Trials], Array]) -> DeclaredMeasure:
+        def read(measure: DeclaredMeasure, trials: Trials) -> Values:
+            subject, names = pd.factorize(with_columns(trials, measure.name, columns)["subject"])
+            return Values.means(subject, score(trials), len(names), reason)
 
-    def values(self, trials: Trials) -> Values:
-        """Return each subject's mean."""
-        subject, names = pd.factorize(with_columns(trials, self.name, self.columns)["subject"])
-        return Values.means(subject, self.score(trials), len(names), self.reason)
+        def scored(measure: DeclaredMeasure, trials: Trials) -> Array:
+            return np.isfinite(score(trials)).astype(float)
 
-    def weights(self, trials: Trials) -> Array:
-        """Let every trial with a score weigh the same."""
-        return np.isfinite(self.score(trials)).astype(float)
+        return DeclaredMeasure(**{"read": read, "weigh": scored} | attributes)
+
+    return measure_of
 
 
-@dataclass(eq=False)
-class SessionMeasure(SimulatedMeasure):
-    """A number of each session; a subject's value is the mean over its sessions.
+def session_measure(
+    *, columns: tuple[str, ...], reason: str, **attributes: Any
+) -> Callable[[Callable[[SessionRows], Array]], DeclaredMeasure]:
+    """Return a decorator: a measure that is the mean of a number of each of a subject's sessions.
+
+    The function below it takes the rows of sessions and returns the number of each, NaN without
+    one, [sessions]. Every session weighs the same, however long it is.
 
     Parameters
     ----------
-    by_session
-        A function of the rows of sessions that returns the number of each, NaN without one,
-        [sessions].
     columns
         The columns that it reads.
     reason
         Why a session has no value.
+    attributes
+        Those of `DeclaredMeasure`.
     """
 
-    by_session: Callable[[SessionRows], Array]
-    _: KW_ONLY
-    columns: tuple[str, ...]
-    reason: str
+    def measure_of(by_session: Callable[[SessionRows], Array]) -> DeclaredMeasure:
+        def read(measure: DeclaredMeasure, trials: Trials) -> Values:
+            frame = with_columns(trials, measure.name, columns)
+            session = sessions_of(trials)
+            numbers = {name: trials.numbers(name) for name in columns}
+            rows = SessionRows(session, frame["trial"].to_numpy(dtype=np.int64), numbers)
+            subject, names = pd.factorize(frame["subject"])
+            whose = subject[np.unique(session, return_index=True)[1]]
+            return Values.means(whose, by_session(rows), len(names), reason)
 
-    def values(self, trials: Trials) -> Values:
-        """Return each subject's mean over sessions."""
-        frame = with_columns(trials, self.name, self.columns)
-        session = sessions_of(trials)
-        columns = {name: trials.numbers(name) for name in self.columns}
-        rows = SessionRows(session, frame["trial"].to_numpy(dtype=np.int64), columns)
-        subject, names = pd.factorize(frame["subject"])
-        whose = subject[np.unique(session, return_index=True)[1]]
-        return Values.means(whose, self.by_session(rows), len(names), self.reason)
+        return DeclaredMeasure(read=read, weigh=_alike, **attributes)
 
-    def weights(self, trials: Trials) -> Array:
-        """Let every session weigh the same, however long it is."""
-        session = sessions_of(trials)
-        return np.asarray(1.0 / np.bincount(session)[session])
+    return measure_of
+
+
+def _alike(measure: DeclaredMeasure, trials: Trials) -> Array:
+    session = sessions_of(trials)
+    return np.asarray(1.0 / np.bincount(session)[session])

@@ -7,10 +7,10 @@ import numpy as np
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials, correctness
 from knownminds.inference.measure import Dial, sessions_of
-from knownminds.inference.session_measure import TrialMeasure
+from knownminds.inference.session_measure import DeclaredMeasure, trial_measure
 
 
-def meta_cognition(released: bool = False) -> TrialMeasure:
+def meta_cognition(released: bool = False) -> DeclaredMeasure:
     """Adjusted quadratic scoring rule: mean of 1 - (correct - scaled confidence)**2.
 
     A choice is correct if its machine had the higher mean at that time. Confidences are scaled by
@@ -25,8 +25,7 @@ def meta_cognition(released: bool = False) -> TrialMeasure:
         places: on the last trial of a block, right choices count as wrong.
     """
     ending = ", judged after the machines changed places" if released else ""
-    return TrialMeasure(
-        lambda trials: scores(trials, correctness(trials, after=released)),
+    return trial_measure(
         name="meta_cognition" + ("_released" if released else ""),
         summary=f"adjusted quadratic score of the confidences{ending}",
         source="Carpenter et al. 2019; Coda-Forno, Binz, Wang and Schulz 2024",
@@ -35,7 +34,7 @@ def meta_cognition(released: bool = False) -> TrialMeasure:
         violator="change_point_observer",
         dial=Dial({"c_1": 1.0}, reach=0.6, steps=13),
         columns=("response",),
-    )
+    )(lambda trials: scores(trials, correctness(trials, after=released)))
 
 
 def scores(trials: Trials, correct: Array) -> Array:

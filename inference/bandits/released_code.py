@@ -8,7 +8,7 @@ answer was replaced, or mixed with that of another run.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,8 @@ from knownminds.environments.bandits.horizon import POINTS
 from knownminds.environments.bandits.probabilistic_reasoning import posterior
 from knownminds.environments.later import pandas as pd
 from knownminds.inference.measure import Values, with_columns
-from knownminds.inference.performance import performance_of
-from knownminds.inference.session_measure import TrialMeasure
+from knownminds.inference.performance import UNSCORED, performance_of
+from knownminds.inference.session_measure import DeclaredMeasure
 
 LEAST = 1e-5  # stated probabilities are held between this and 1 minus this
 ALONE = "choice_alone"  # column of a trial whose confidence is missing, in imported files
@@ -47,26 +47,6 @@ def answers_beyond(trials: Trials) -> str:
     """Count the answers that the script moves to an end of the scale; "" if there are none."""
     n = int(trimmed(trials)[1].sum())
     return f"{n} x {TOLD_NUMBER}" if n else ""
-
-
-@dataclass(eq=False)
-class ReleasedPerformance(TrialMeasure):
-    """Performance as the released scripts compute it, in the experiments in which it differs.
-
-    Probabilistic reasoning: 1 - |answer - posterior|, with the answers as in `trimmed`. Horizon:
-    the mean points of all plays, forced ones included. Restless bandit: accuracy judged after the
-    machines have changed places, including choices without a confidence.
-    """
-
-    def values(self, trials: Trials) -> Values:
-        """Return each subject's mean."""
-        subject, names = pd.factorize(trials.frame["subject"])
-        rows, score = _SCORED[self.place.name](trials)
-        return Values.means(subject[rows], score, len(names), self.reason)
-
-    def missing(self, trials: Trials) -> NDArray[np.bool_]:
-        """Say which trials have no score, [rows]; an answer moved to an end has one."""
-        return np.isnan(_SCORED[self.place.name](trials)[1][: len(trials)])
 
 
 def _urns(trials: Trials) -> tuple[NDArray[np.intp], Array]:
@@ -101,20 +81,32 @@ _SCORED: Mapping[str, Callable[[Trials], tuple[NDArray[np.intp], Array]]] = {
 }
 
 
-def released_performance(environment: Environment) -> TrialMeasure | None:
-    """Return the released performance of an experiment; None if it is the usual one."""
-    usual = performance_of(environment)
-    if environment.name not in _SCORED:
+def released_performance(environment: Environment) -> DeclaredMeasure | None:
+    """Return performance as the released scripts compute it; None where that is the usual one.
+
+    Probabilistic reasoning: 1 - |answer - posterior|, with the answers as in `trimmed`. Horizon:
+    the mean points of all plays, forced ones included. Restless bandit: accuracy judged after the
+    machines have changed places, including choices without a confidence.
+    """
+    scored = _SCORED.get(environment.name)
+    if scored is None:
         return None
-    return ReleasedPerformance(
-        usual.score,
+
+    def read(measure: DeclaredMeasure, trials: Trials) -> Values:
+        subject, names = pd.factorize(trials.frame["subject"])
+        rows, score = scored(trials)
+        return Values.means(subject[rows], score, len(names), UNSCORED)
+
+    def unscored(measure: DeclaredMeasure, trials: Trials) -> NDArray[np.bool_]:
+        # An answer that was moved to an end has a score.
+        return np.isnan(scored(trials)[1][: len(trials)])
+
+    return replace(
+        performance_of(environment),
         name="performance_released",
         summary="mean score of the trials, as the released code computes it",
         source="Coda-Forno, Binz, Wang and Schulz 2024",
-        environments=usual.environments,
-        environment=environment,
-        violator="",
-        bounds=usual.bounds,
-        reason=usual.reason,
+        read=read,
+        lacks=unscored,
         remark=answers_beyond if environment.name == "probabilistic_reasoning" else None,
     )

@@ -7,10 +7,10 @@ import numpy as np
 from knownminds.agents.parameters import Array
 from knownminds.environments import BalloonRisk, Trials
 from knownminds.inference.measure import Dial
-from knownminds.inference.session_measure import TrialMeasure
+from knownminds.inference.session_measure import trial_measure
 
 
-@TrialMeasure.declared(
+@trial_measure(
     name="risk",
     summary="mean pumps attempted over all balloons",
     source="Lejuez et al. 2002; Coda-Forno, Binz, Wang and Schulz 2024",

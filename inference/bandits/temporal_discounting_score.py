@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,34 +15,29 @@ from knownminds.environments.bandits.temporal_discounting import (
     questioned_factors,
 )
 from knownminds.inference.measure import Dial, Values
-from knownminds.inference.session_measure import SessionMeasure, SessionRows
+from knownminds.inference.session_measure import DeclaredMeasure, SessionRows, session_measure
 
 _BUILT_ON, _ITEMS = BASELINES * LADDER, 4  # the first and the number of items built on baselines
 _SCORES = np.array(SCORES)
 
 
-@dataclass(eq=False)
-class QuestionnaireScore(SessionMeasure):
-    """A score of trials that are those of the questionnaire, number by number."""
-
-    def values(self, trials: Trials) -> Values:
-        """Return the score of each subject's questionnaires."""
-        trial, slots = trials.frame["trial"].to_numpy(dtype=np.int64), self.place.n_trials
-        inside = (trial >= 0) & (trial < slots)
-        same = "action" in trials.frame and bool(inside.all())
-        if same and "item" in trials.frame:
-            items = self.place.tables(np.zeros((1, self.place.n_draws)))["item"][0]
-            same = np.array_equal(trials.numbers("item"), items[trial])
-        if not same:
-            raise ValueError(
-                f"{self.name} is read off the questionnaire, whose {slots} trials have actions; "
-                f"got {trials.row_name(int(np.argmin(inside)))}. "
-                'Take sessions with design="adaptive".'
-            )
-        return super().values(trials)
+def check_questionnaire(measure: DeclaredMeasure, trials: Trials) -> None:
+    """Raise ValueError unless the trials are those of the questionnaire, number by number."""
+    place, trial = measure.place, trials.frame["trial"].to_numpy(dtype=np.int64)
+    inside = (trial >= 0) & (trial < place.n_trials)
+    same = "action" in trials.frame and bool(inside.all())
+    if same and "item" in trials.frame:
+        items = place.tables(np.zeros((1, place.n_draws)))["item"][0]
+        same = np.array_equal(trials.numbers("item"), items[trial])
+    if not same:
+        raise ValueError(
+            f"{measure.name} is read off the questionnaire, whose {place.n_trials} trials have "
+            f"actions; got {trials.row_name(int(np.argmin(inside)))}. "
+            'Take sessions with design="adaptive".'
+        )
 
 
-def temporal_discounting(released: bool = False) -> SessionMeasure:
+def temporal_discounting(released: bool = False) -> DeclaredMeasure:
     """The score of the adaptive questionnaire, from 0 (always later) to 19 (always sooner).
 
     Each of three baselines scores 0 to 5 by where the participant switched from the later to the
@@ -62,6 +57,21 @@ def temporal_discounting(released: bool = False) -> SessionMeasure:
         its flag for present bias starts at 1.)
     """
 
+    ending = ", as the released code scores it" if released else ""
+
+    @session_measure(
+        name="temporal_discounting" + ("_released" if released else ""),
+        summary=f"how much sooner sums are preferred to later ones, 0 to 19{ending}",
+        source="Ruggeri et al. 2022; CogBench",
+        environments=("temporal_discounting",),
+        bounds=(0.0, 19.0),
+        violator="hyperbolic_discounter",
+        # In agents so steep that 12 months are no better than 24, the score falls again; the
+        # released score falls sooner.
+        dial=Dial({"k": 1.0}, reach=1.0 if released else 2.0, steps=9),
+        columns=("action",),
+        reason="unanswered items",
+    )
     def score(rows: SessionRows) -> Array:
         actions = np.full((rows.n, _BUILT_ON + _ITEMS), -1)
         actions[rows.session, rows.trial] = np.where(np.isnan(rows["action"]), -1, rows["action"])
@@ -76,21 +86,11 @@ def temporal_discounting(released: bool = False) -> SessionMeasure:
             points[baselines[:, 0] == 5] = 0
         return np.where(complete, baselines.sum(axis=1) + points.sum(axis=1), np.nan)
 
-    ending = ", as the released code scores it" if released else ""
-    return QuestionnaireScore(
-        score,
-        name="temporal_discounting" + ("_released" if released else ""),
-        summary=f"how much sooner sums are preferred to later ones, 0 to 19{ending}",
-        source="Ruggeri et al. 2022; CogBench",
-        environments=("temporal_discounting",),
-        bounds=(0.0, 19.0),
-        violator="hyperbolic_discounter",
-        # In agents so steep that 12 months are no better than 24, the score falls again; the
-        # released score falls sooner.
-        dial=Dial({"k": 1.0}, reach=1.0 if released else 2.0, steps=9),
-        columns=("action",),
-        reason="unanswered items",
-    )
+    def read(measure: DeclaredMeasure, trials: Trials) -> Values:
+        check_questionnaire(measure, trials)
+        return score.read(measure, trials)
+
+    return replace(score, read=read)
 
 
 DISCOUNTING = tuple(map(temporal_discounting, (False, True)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import scipy
@@ -15,7 +14,7 @@ from knownminds.environments.chance.outcome_grid import MARKS, Context, ContextG
 from knownminds.environments.chance.scenarios import context_of
 from knownminds.environments.later import pandas as pd
 from knownminds.inference.measure import Dial, Values, t_tests, with_columns
-from knownminds.inference.session_measure import DesignMeasure, SimulatedMeasure
+from knownminds.inference.session_measure import DeclaredMeasure
 
 from .belief_sampler_fit import BeliefTable
 from .open_beliefs import set_bounds
@@ -150,8 +149,7 @@ def _ends(samples: Array) -> tuple[float, float]:
     return float(low), float(high)
 
 
-@dataclass(eq=False, kw_only=True)
-class BeliefBias(SimulatedMeasure):
+def outcome_bias(mark: str, called: str, places: str) -> DeclaredMeasure:
     """How much more often the outcomes with a mark are said than they come, as a share.
 
     It counts trials in which all outcomes are equally probable and some have the mark. It is the
@@ -168,72 +166,62 @@ class BeliefBias(SimulatedMeasure):
     ----------
     mark, called
         One of `MARKS`, and a name for the outcomes with that mark.
+    places
+        Names of the experiments in which all outcomes can be equally probable and some of them have
+        the mark.
     """
 
-    mark: str
-    called: str
-
-    def in_place(self, environment: Environment) -> DesignMeasure:
-        """Return the measure whose truth is that over the contexts of the experiment.
-
-        Raises
-        ------
-        ValueError
-            If it has no context in which some outcomes have the mark and others do not.
-        """
-        if not isinstance(environment, ContextGrid) or environment.form == "stated":
-            raise ValueError(
-                f"{self.name} is read off what is said in {', '.join(self.environments)}; got "
-                f"{environment!r}. It knows nothing of stated probabilities."
-            )
-        if all(self._marked(context) is None for context in environment.contexts):
-            raise ValueError(
-                f"{self.name} needs contexts in which all outcomes are equally probable and some, "
-                f"but not all, are {self.called}; {environment!r} has none. Change its settings, "
-                f"or use one of {', '.join(self.environments)}."
-            )
-        return super().in_place(environment)
-
-    def values(self, trials: Trials) -> Values:
-        """Return each subject's share of marked outcomes minus the share they should have."""
-        frame = with_columns(trials, self.name, ("cell", "action"))
-        subject, names = pd.factorize(frame["subject"])
-        action = trials.numbers("action")
-        said = np.full(len(frame), np.nan)
-        answered = self.reads(trials) & (action >= 0)
-        for cell in frame["cell"][answered].unique():
-            marked = self._marked(context_of(int(cell)))
-            assert marked is not None
-            rows = answered & (frame["cell"] == cell).to_numpy()
-            said[rows] = marked[action[rows].astype(np.int64)] - marked.mean()
-        reason = f"no answer where {self.mark} could be separated"
-        return Values.means(subject, said, len(names), reason)
-
-    def reads(self, trials: Trials) -> NDArray[np.bool_]:
-        """Say which trials are in contexts where only some outcomes have the mark, [rows]."""
-        frame = trials.frame
-        cell = frame["cell"].to_numpy(dtype=np.int64)
-        counting = [c for c in np.unique(cell) if self._marked(context_of(int(c))) is not None]
-        stated = "correct" in frame and frame["correct"].to_numpy(dtype=float) >= 0
-        return np.asarray(np.isin(cell, counting) & ~np.asarray(stated), dtype=bool)
-
-    def _marked(self, context: Context) -> Array | None:
+    def marked_of(context: Context) -> Array | None:
         """Return which outcomes have the mark; None if the context does not count."""
         p = context.chance.probabilities
-        marked = context.marks[:, MARKS.index(self.mark)]
+        marked = context.marks[:, MARKS.index(mark)]
         if np.ptp(p) > EVEN or not _splits(marked, p):
             return None
         return np.asarray(marked, dtype=float)
 
+    def counts(measure: DeclaredMeasure, trials: Trials) -> NDArray[np.bool_]:
+        """Say which trials are in contexts where only some outcomes have the mark, [rows]."""
+        frame = trials.frame
+        cell = frame["cell"].to_numpy(dtype=np.int64)
+        counting = [c for c in np.unique(cell) if marked_of(context_of(int(c))) is not None]
+        stated = "correct" in frame and frame["correct"].to_numpy(dtype=float) >= 0
+        return np.asarray(np.isin(cell, counting) & ~np.asarray(stated), dtype=bool)
 
-OUTCOME_BIASES = tuple(
-    BeliefBias(
-        mark=mark,
-        called=called,
+    def read(measure: DeclaredMeasure, trials: Trials) -> Values:
+        """Return each subject's share of marked outcomes minus the share they should have."""
+        frame = with_columns(trials, measure.name, ("cell", "action"))
+        subject, names = pd.factorize(frame["subject"])
+        action = trials.numbers("action")
+        said = np.full(len(frame), np.nan)
+        answered = measure.reads(trials) & (action >= 0)
+        for cell in frame["cell"][answered].unique():
+            marked = marked_of(context_of(int(cell)))
+            assert marked is not None
+            rows = answered & (frame["cell"] == cell).to_numpy()
+            said[rows] = marked[action[rows].astype(np.int64)] - marked.mean()
+        return Values.means(subject, said, len(names), f"no answer where {mark} could be separated")
+
+    def at(measure: DeclaredMeasure, environment: Environment) -> DeclaredMeasure:
+        if not isinstance(environment, ContextGrid) or environment.form == "stated":
+            raise ValueError(
+                f"{measure.name} is read off what is said in {', '.join(measure.environments)}; "
+                f"got {environment!r}. It knows nothing of stated probabilities."
+            )
+        if all(marked_of(context) is None for context in environment.contexts):
+            raise ValueError(
+                f"{measure.name} needs contexts in which all outcomes are equally probable and "
+                f"some, but not all, are {called}; {environment!r} has none. Change its settings, "
+                f"or use one of {', '.join(measure.environments)}."
+            )
+        return measure
+
+    return DeclaredMeasure(
+        read=read,
+        counts=counts,
+        at=at,
         name=f"{mark}_outcome_bias",
         summary=f"how much more often {called} is said than it comes",
         source="Mondal, Dolamic, Bovet, Cudré-Mauroux and Audiffren 2024, results 2 and 3",
-        # In these, all outcomes can be equally probable and some of them have the mark.
         environments=tuple(places.split()),
         settings={"n_faces": 12} if mark == "round" else {},
         bounds=(-1.0, 1.0),
@@ -241,7 +229,11 @@ OUTCOME_BIASES = tuple(
         violator="belief_sampler",
         dial=Dial({f"bias_{mark}": 1.0}, reach=2.0, steps=9),
     )
-    for mark, called, places in (
+
+
+OUTCOME_BIASES = tuple(
+    outcome_bias(*about)
+    for about in (
         ("first", "the first outcome", "dice choice preference"),
         ("middle", "the outcome in the middle", "dice choice"),
         ("round", "a multiple of ten", "dice"),

@@ -16,9 +16,9 @@ from knownminds.agents.parameters import Array
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Diagnosis, Environment, Trials
 from knownminds.environments.later import pandas as pd
-from knownminds.inference.measure import Dial, Estimate, Values, t_tests
+from knownminds.inference.measure import Dial, Estimate, Measure, Values, made, t_tests
 from knownminds.inference.resampling import Resampled
-from knownminds.inference.session_measure import DesignMeasure, made
+from knownminds.inference.session_measure import placed
 
 from .belief_decisions import ELICITATIONS, BeliefDecisions
 from .coherence_test import CoherenceTest, reading
@@ -40,7 +40,7 @@ PEEKS = Dial({"delta": 1.0}, reach=1.0, steps=6, lowest=0.0)
 
 
 @dataclass(eq=False)
-class Coherence(DesignMeasure):
+class Coherence(Measure):
     """A measure of each subject's answers to `diagnosis`, with a test of a single subject.
 
     For several subjects it is the mean, with the interval of `t_tests` over them. Contexts belong
@@ -86,6 +86,10 @@ class Coherence(DesignMeasure):
     environments: tuple[str, ...] = ("diagnosis",)
     source: str = "Yamin et al. 2026"
     dial: Dial = field(default_factory=lambda: PEEKS)
+
+    def in_place(self, environment: Environment) -> Measure:
+        """Return the measure whose truth is that of the experiment, always the same object."""
+        return placed(self, environment)
 
     def single(self, data: BeliefDecisions) -> Estimate:
         """Estimate and test the measure of a single subject; as released, without a test."""

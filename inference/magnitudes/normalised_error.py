@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
 from knownminds.environments.later import pandas as pd
 from knownminds.inference.measure import Dial, Values, with_columns
-from knownminds.inference.session_measure import SimulatedMeasure
+from knownminds.inference.session_measure import DeclaredMeasure
 
 from .magnitude_answers import TASKS, TaskAnswers, middles
 
@@ -64,28 +62,23 @@ def bias_and_variance(answers: TaskAnswers) -> tuple[float, float]:
     return float((mean**2).sum() / constant), float(((error - mean) ** 2).sum() / constant)
 
 
-@dataclass(eq=False, kw_only=True)
-class NormalisedError(SimulatedMeasure):
-    """NRMSE over all trials of a subject: 0 is perfect, 1 is as good as a constant answer.
-
-    Its truth is that of `marker_location` as shipped; answers beyond the scale are cut off.
-    """
-
-    def values(self, trials: Trials) -> Values:
-        """Return each subject's NRMSE."""
-        frame = with_columns(trials, self.name, ("window", "value", "response"))
-        subject, names = pd.factorize(frame["subject"])
-        value, response = (trials.numbers(name) for name in ("value", "response"))
-        held = np.isfinite(response)
-        errors, constant = (response - value) ** 2, (middles(frame) - value) ** 2
-        with np.errstate(invalid="ignore", divide="ignore"):
-            ratio = np.divide(
-                *(np.bincount(subject[held], x[held], len(names)) for x in (errors, constant))
-            )
-        return Values.of(np.sqrt(np.where(np.isfinite(ratio), ratio, np.nan)), "no answer")
+def _of_subjects(measure: DeclaredMeasure, trials: Trials) -> Values:
+    """Return each subject's NRMSE: 0 is perfect, 1 is as good as a constant answer."""
+    frame = with_columns(trials, measure.name, ("window", "value", "response"))
+    subject, names = pd.factorize(frame["subject"])
+    value, response = (trials.numbers(name) for name in ("value", "response"))
+    held = np.isfinite(response)
+    errors, constant = (response - value) ** 2, (middles(frame) - value) ** 2
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = np.divide(
+            *(np.bincount(subject[held], x[held], len(names)) for x in (errors, constant))
+        )
+    return Values.of(np.sqrt(np.where(np.isfinite(ratio), ratio, np.nan)), "no answer")
 
 
-NORMALISED_ERROR = NormalisedError(
+# Its truth is that of `marker_location` as shipped; answers beyond the scale are cut off.
+NORMALISED_ERROR = DeclaredMeasure(
+    read=_of_subjects,
     name="normalised_error",
     summary="root mean square error in units of that of a constant answer at mid-range",
     source="Petzschner, Glasauer and Stephan 2015; BayesBench",

@@ -20,13 +20,13 @@ from knownminds.inference import (
     Coherence,
     Estimate,
     FittedMeasure,
-    ParameterMeasure,
     SubjectMeasure,
     conditional_independence,
     elicitation_consistency,
     iterated_expectation,
     maximum_a_posteriori,
     monotone_choice,
+    parameter_measure,
     predictive_gain,
 )
 
@@ -476,11 +476,11 @@ def test_the_optimism_bias_of_a_subject_is_read_off_its_fit():
     fit = maximum_a_posteriori(DUAL, trials)
     values = MEASURES["optimism_bias"].values(trials)
     assert np.array_equal(values.value, fit.estimate[:, 0] - fit.estimate[:, 1])
-    parameter = ParameterMeasure(DUAL, "beta")
+    parameter = parameter_measure(DUAL, "beta")
     assert np.array_equal(parameter.values(trials).value, fit.estimate[:, 2])
     assert np.isnan(parameter.estimate(trials).p_value)
     with pytest.raises(ValueError, match="beta"):
-        ParameterMeasure(DUAL, "bet")
+        parameter_measure(DUAL, "bet")
 
 
 def test_subjects_who_never_answered_are_counted_and_not_replaced():

@@ -139,9 +139,9 @@ def test_a_study_does_not_go_on_once_the_code_of_its_members_was_edited(tmp_path
 
 
 MEASURE = """
-from knownminds.inference import SessionMeasure
+from knownminds.inference import session_measure
 
-@SessionMeasure.declared(
+@session_measure(
     name="liking", summary="", source="", environments=("instrumental_learning",),
     violator="rescorla_wagner", columns=("action",), reason="none",
 )

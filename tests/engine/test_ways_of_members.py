@@ -14,7 +14,7 @@ OTHERS = """
 import numpy as np
 
 from knownminds.agents import Model, positive
-from knownminds.inference import Dial, SessionMeasure
+from knownminds.inference import Dial, session_measure
 
 
 class Gambler(Model):
@@ -25,7 +25,7 @@ class Gambler(Model):
         return self.beta * (trial.prize * trial.percent / 100 - 50)
 
 
-@SessionMeasure.declared(
+@session_measure(
     name="daring", summary="how often one gambles", source="a test", violator="gambler",
     environments=("sure_or_gamble",), columns=("action",), reason="no trial",
     bounds=(0.0, 1.0), dial=Dial({"beta": 1.0}, reach=2.0, steps=5),

@@ -5,7 +5,7 @@ import pytest
 
 from knownminds.agents import AGENTS
 from knownminds.environments import session_stream
-from knownminds.inference import MEASURES, Dial, ParameterMeasure
+from knownminds.inference import MEASURES, Dial, parameter_measure
 from knownminds.validation.power.dials import GroupDial, resolve_measure
 
 DUAL = AGENTS["rescorla_wagner_dual"]
@@ -34,7 +34,7 @@ def test_a_turned_group_has_the_asked_mean(size, sd):
 
 def test_the_mean_of_a_skewed_parameter_is_not_that_of_its_middle():
     # exp(z) of a group with mean m and sd s has the mean exp(m + s^2 / 2).
-    measure = ParameterMeasure(DUAL, "beta")
+    measure = parameter_measure(DUAL, "beta")
     turned = dial(measure, sd=0.7)
     assert turned.rest == pytest.approx(np.exp(1.0 + 0.7**2 / 2), rel=2e-3)
     (turn,) = turned.turn_to(np.array([6.0]))
@@ -68,6 +68,6 @@ def test_a_model_that_the_dial_does_not_move_is_refused(model):
 def test_measures_come_first_and_parameters_of_the_model_second():
     assert resolve_measure("optimism_bias", DUAL) is BIAS
     beta = resolve_measure("beta", DUAL)
-    assert isinstance(beta, ParameterMeasure)
+    assert beta.contrast == {"beta": 1.0}
     assert (beta.name, beta.model, beta.dial) == ("beta", DUAL, Dial({"beta": 1.0}))
     assert resolve_measure("beta", AGENTS["rescorla_wagner"]).model is AGENTS["rescorla_wagner"]

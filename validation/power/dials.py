@@ -11,7 +11,7 @@ import scipy
 from knownminds.agents import Model
 from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, unknown
-from knownminds.inference import MEASURES, Measure, ParameterMeasure
+from knownminds.inference import MEASURES, Measure, parameter_measure
 
 POINTS = 1024  # of the group over which a measure is averaged, a power of two
 GROUPS = 512  # that are known at a time: a pilot has some hundreds, and every batch asks for them
@@ -33,7 +33,7 @@ def resolve_measure(
     raise ValueError(unknown(kind, name, [*MEASURES, *model.parameters.names]))
 
 
-_parameter = lru_cache(maxsize=None)(ParameterMeasure)  # one object each, known to _curve
+_parameter = lru_cache(maxsize=None)(parameter_measure)  # one object each, known to _curve
 
 
 @dataclass(frozen=True)

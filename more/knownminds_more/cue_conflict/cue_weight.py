@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,8 @@ from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
 from knownminds.environments.later import pandas as pd
 from knownminds.inference.magnitudes.magnitude_answers import MULTIMODAL
-from knownminds.inference.measure import Dial, SubjectMeasure, Values, with_columns
+from knownminds.inference.measure import Dial, Values, with_columns
+from knownminds.inference.session_measure import DeclaredMeasure
 
 LEAST = 3  # a weight needs so many items
 LEAST_ANSWERS = 6  # a line with a spread needs so many answers of a kind
@@ -35,9 +35,11 @@ Reading = tuple[float, str]  # a value, or NaN and the reason
 OfWeights = Callable[[Array, Array, Columns], Array]
 
 
-@dataclass(eq=False)
-class WeightMeasure(SubjectMeasure):
-    """A measure of how much the text counts in answers to text and image.
+def weight_measure(
+    of: Callable[[Columns], Reading], columns: tuple[str, ...],
+    of_weights: OfWeights = lambda weight, best, values: weight, **attributes: Any,
+) -> DeclaredMeasure:  # fmt: skip
+    """Return a measure of how much the text counts in answers to text and image.
 
     Parameters
     ----------
@@ -47,41 +49,40 @@ class WeightMeasure(SubjectMeasure):
         The columns of the trials that it reads.
     of_weights
         The measure of agents. The truth is known for agents whose names begin like the violator's.
+    attributes
+        Those of `DeclaredMeasure`.
     """
 
-    of: Callable[[Columns], Reading]
-    _: KW_ONLY
-    columns: tuple[str, ...]
-    of_weights: OfWeights = lambda weight, best, values: weight
-    source: str = "Ernst and Banks 2002"
-    dial: Dial = field(default_factory=lambda: Dial({"alpha": 1.0}, reach=6.0, steps=241))
-
-    def values(self, trials: Trials) -> Values:
-        """Return the measure of each subject's trials."""
-        frame = with_columns(trials, self.name, self.columns)
+    def read(measure: DeclaredMeasure, trials: Trials) -> Values:
+        frame = with_columns(trials, measure.name, columns)
         subject, names = pd.factorize(frame["subject"])
-        if "item" in self.columns:  # items of different sessions and windows differ
+        if "item" in columns:  # items of different sessions and windows differ
             item = frame.groupby(["session", "window", "item"], sort=False).ngroup()
             frame = frame.assign(item=item, session=0)
-        columns = {name: frame[name].to_numpy(dtype=float) for name in self.columns}
+        numbers = {name: frame[name].to_numpy(dtype=float) for name in columns}
         with np.errstate(invalid="ignore", divide="ignore"):
             values = [
-                self.of({name: column[subject == k] for name, column in columns.items()})
+                of({name: column[subject == k] for name, column in numbers.items()})
                 for k in range(len(names))
             ]
         return Values(np.array([value for value, _ in values]), tuple(why for _, why in values))
 
-    def truth(self, model: type[Model], theta: Array) -> Array:
-        """Return the measure of agents with parameters theta[n, P], [n]."""
-        if not model.name.startswith(self.violator):
+    def truth(measure: DeclaredMeasure, model: type[Model], theta: Array) -> Array:
+        if not model.name.startswith(measure.violator):
             raise ValueError(
-                f"The true {self.name} is known of {self.violator.replace('_', ' ')}s; got "
+                f"The true {measure.name} is known of {measure.violator.replace('_', ' ')}s; got "
                 f"{model.name}. Choose one of them."
             )
         values = dict(zip(model.parameters.names, theta.T, strict=True))
         best = _by_precision(values["sigma_text"] ** 2, values["sigma_image"] ** 2)
         weight = np.full(len(theta), FIXED[model.name]) if model.name in FIXED else best
-        return self.of_weights(values.get("alpha", weight), best, values)
+        return of_weights(values.get("alpha", weight), best, values)
+
+    usual: dict[str, Any] = {
+        "source": "Ernst and Banks 2002",
+        "dial": Dial({"alpha": 1.0}, reach=6.0, steps=241),
+    }
+    return DeclaredMeasure(read=read, of_parameters=truth, **usual | attributes)
 
 
 # Sessions show each stimulus as text, as image and as both; or they show cues that disagree.
@@ -200,7 +201,7 @@ def conflict_excess(columns: Columns) -> Reading:
 
 
 CUE_MEASURES = (
-    WeightMeasure(
+    weight_measure(
         of_items(text_weight),
         name="cue_weight",
         summary="weight of the text in answers to text and image together",
@@ -209,7 +210,7 @@ CUE_MEASURES = (
         rational="cue_combiner_equal",
         **OF_CUES,
     ),
-    WeightMeasure(
+    weight_measure(
         of_items(weight_excess),
         name="cue_weight_excess",
         summary="weight of the text less the weight that its precision deserves",
@@ -218,7 +219,7 @@ CUE_MEASURES = (
         of_weights=_excess,
         **OF_CUES,
     ),
-    WeightMeasure(
+    weight_measure(
         of_items(efficiency),
         name="cue_efficiency",
         summary="error of a combination by precision over that of the answers to both",
@@ -228,7 +229,7 @@ CUE_MEASURES = (
         of_weights=_true_efficiency,
         **OF_CUES,
     ),
-    WeightMeasure(
+    weight_measure(
         conflict_weight,
         name="conflict_weight",
         summary="weight of the text where it disagrees with the picture",
@@ -236,7 +237,7 @@ CUE_MEASURES = (
         rational="cue_weigher_equal",
         **OF_CONFLICTS,
     ),
-    WeightMeasure(
+    weight_measure(
         conflict_excess,
         name="conflict_weight_excess",
         summary="weight of the text where cues disagree, less what its precision deserves",

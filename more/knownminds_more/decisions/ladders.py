@@ -11,7 +11,7 @@ from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
 from knownminds.environments.later import pandas as pd
 from knownminds.inference.measure import Dial, sessions_of, with_columns
-from knownminds.inference.session_measure import SessionMeasure, SessionRows
+from knownminds.inference.session_measure import SessionRows, session_measure
 
 from .adjusting_amount import LATER
 
@@ -111,7 +111,7 @@ def _points(session: NDArray[np.int64], columns: Mapping[str, Array]) -> dict[st
     }
 
 
-@SessionMeasure.declared(
+@session_measure(
     name="area_under_curve",
     summary="area under the discounting curve of gains, read off ladders",
     source="Myerson, Green and Warusawitharana 2001",

@@ -6,7 +6,7 @@ import numpy as np
 
 from knownminds.agents.parameters import Array
 from knownminds.inference.measure import Dial, FittedMeasure
-from knownminds.inference.session_measure import SessionMeasure, SessionRows
+from knownminds.inference.session_measure import DeclaredMeasure, SessionRows, session_measure
 
 from .risk_takers import ProspectTheory
 from .risky_choice import PLACES, sure_and_risky, took_risk
@@ -15,7 +15,7 @@ RARE = 0.25  # a stake is rare up to this chance, and likely from 1 less this on
 FAIR = 1e-6  # a sure amount may differ from the mean of its gamble by this share of the stake
 
 
-def risk_attitude(likely: bool = False, loss: bool = False) -> SessionMeasure:
+def risk_attitude(likely: bool = False, loss: bool = False) -> DeclaredMeasure:
     """Share of fair offers in which the gamble was chosen, in one of four cells.
 
     An offer is fair if the sure amount equals the mean of a stake with a chance of it. The cells
@@ -41,8 +41,7 @@ def risk_attitude(likely: bool = False, loss: bool = False) -> SessionMeasure:
     sides = [
         f"{side}_{place}{what}" for side in "ab" for what in ("", "_chance") for place in PLACES
     ]
-    return SessionMeasure(
-        share,
+    return session_measure(
         name=f"risk_seeking_{cell[0]}_{cell[1]}",
         summary=f"share of gambles chosen over their mean, {cell[0]} {cell[1]}",
         source="Tversky and Kahneman 1992",
@@ -54,7 +53,7 @@ def risk_attitude(likely: bool = False, loss: bool = False) -> SessionMeasure:
         dial=Dial({"alpha_loss": -1.0} if loss else {"alpha": 1.0}, reach=2.0, steps=9),
         columns=("action", *sides),
         reason=f"no fair offer of {cell[0]} {cell[1]} was answered",
-    )
+    )(share)
 
 
 # The weight of a loss of 100 points, if a gain of 100 points weighs 1, by MAP; 1 means that losses

@@ -6,7 +6,7 @@ import numpy as np
 
 from knownminds.agents.parameters import Array
 from knownminds.inference.measure import Dial
-from knownminds.inference.session_measure import SessionMeasure, SessionRows
+from knownminds.inference.session_measure import SessionRows, session_measure
 
 from .ultimatum import COLUMNS as OFFERED
 from .ultimatum import PROPOSER, RESPONDER
@@ -15,7 +15,7 @@ LOW = 0.3  # of the stake; offers below this are often rejected
 CLOSE = 1e-9
 
 
-@SessionMeasure.declared(
+@session_measure(
     name="low_offers_rejected",
     summary="share of offers below 30% of the stake that were rejected",
     source="Gueth, Schmittberger and Schwarze 1982",
@@ -36,7 +36,7 @@ def low_offers_rejected(rows: SessionRows) -> Array:
     return rows.mean(rows["action"] == 0, answered)
 
 
-@SessionMeasure.declared(
+@session_measure(
     name="generous_offers",
     summary="share of proposals where the higher offer was made and the lower one earns more",
     source="Blanco, Engelmann and Normann 2011",
@@ -61,7 +61,7 @@ def generous_offers(rows: SessionRows) -> Array:
     return rows.mean(rows["action"] == 1, answered)
 
 
-@SessionMeasure.declared(
+@session_measure(
     name="conditional_cooperation",
     summary="slope of contributions on those of the others",
     source="Fischbacher, Gaechter and Fehr 2001",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.inference.measure import Dial
-from knownminds.inference.session_measure import SessionMeasure, SessionRows
+from knownminds.inference.session_measure import DeclaredMeasure, SessionRows, session_measure
 
 CARDS = 20  # cards of a block, as in the literature
 GOOD, RARE = (-1.0, -1.0, 1.0, 1.0), (-1.0, 1.0, -1.0, 1.0)  # signs of decks A to D
@@ -34,7 +34,7 @@ def net_choices(
     return rows.mean(CARDS * np.array(signs)[deck], where & taken)
 
 
-def net_score(block: int | None = None) -> SessionMeasure:
+def net_score(block: int | None = None) -> DeclaredMeasure:
     """Choices of the decks that pay off (C and D) less those of the others (A and B), per 20 cards.
 
     It lies between -20 and 20, and is 0 for players who choose at random. Published net scores of a
@@ -46,8 +46,7 @@ def net_score(block: int | None = None) -> SessionMeasure:
         The number of a block of 20 cards, from 1 on; the whole session if None.
     """
     cards = f", cards {CARDS * (block - 1) + 1} to {CARDS * block}" if block else ""
-    return SessionMeasure(
-        lambda rows: net_choices(rows, GOOD, rows.trial // CARDS == block - 1 if block else True),
+    return session_measure(
         name="net_score" + (f"_block_{block}" if block else ""),
         summary=f"choices of decks C and D less A and B, per 20 cards{cards}",
         source=f"{BECHARA}; Bechara, Tranel and Damasio 2000",
@@ -55,10 +54,10 @@ def net_score(block: int | None = None) -> SessionMeasure:
         bounds=(-float(CARDS), float(CARDS)),
         reason="no card in the block" if block else "no card was taken",
         **OF_DECKS,
-    )
+    )(lambda rows: net_choices(rows, GOOD, rows.trial // CARDS == block - 1 if block else True))
 
 
-@SessionMeasure.declared(
+@session_measure(
     name="net_score_rise",
     summary="net score of the last 20 cards less that of the first 20",
     source=f"{BECHARA}; Bechara, Tranel and Damasio 2000",
@@ -83,7 +82,7 @@ def net_score_rise(rows: SessionRows) -> Array:
     return np.where(count > 1, rise, np.nan)
 
 
-@SessionMeasure.declared(
+@session_measure(
     name="rare_loss_preference",
     summary="choices of decks B and D less A and C, per 20 cards",
     source="Lin, Chiu, Lee and Hsieh 2007; Steingroever et al. 2013",
@@ -101,7 +100,7 @@ def rare_loss_preference(rows: SessionRows) -> Array:
     return net_choices(rows, RARE)
 
 
-@SessionMeasure.declared(
+@session_measure(
     name="payoff",
     summary="mean of gain less loss, per card",
     source=BECHARA,

@@ -21,7 +21,7 @@ from knownminds.environments.causes.network_questions import (
 )
 from knownminds.environments.later import pandas as pd
 from knownminds.inference.measure import Dial
-from knownminds.inference.session_measure import SessionMeasure, SessionRows, mean_by
+from knownminds.inference.session_measure import SessionRows, mean_by, session_measure
 
 Pair = tuple[int, int]  # positions of two questions in a list
 ALIKE = 1e-9  # exact answers that differ by less count as the same
@@ -130,8 +130,7 @@ def _other_cause(questions: Questions) -> Iterator[Pair]:
 # answers, by the slope of the line through the origin over all pairs of a session. The slope is 0
 # for a reasoner that takes interventions for observations, and 1 - n for one that neglects them by
 # the share n, apart from noise that is cut off at the ends of the scale.
-DO_VERSUS_SEE = SessionMeasure(
-    of_pairs(_seen_and_made, _slope),
+DO_VERSUS_SEE = session_measure(
     name="do_versus_see",
     summary="share of the exact difference between seeing and doing that answers show",
     source="Waldmann and Hagmayer 2005; Sloman and Lagnado 2005",
@@ -140,13 +139,12 @@ DO_VERSUS_SEE = SessionMeasure(
     violator="network_reasoner_neglect",
     dial=Dial({"neglect": -1.0}, reach=6.0, steps=13),
     **OF_NETWORKS,
-)
+)(of_pairs(_seen_and_made, _slope))
 # The pairs differ in whether one variable was seen to be present or absent. By the graph that
 # variable tells nothing about the query, given what else was seen: the answers of an exact reasoner
 # are the same, whatever the strengths. Questions with interventions do not count. The measure is a
 # share of 1; an associative reasoner has a part of its share k.
-NETWORK_MARKOV_VIOLATION = SessionMeasure(
-    of_pairs(_screened_off),
+NETWORK_MARKOV_VIOLATION = session_measure(
     name="network_markov_violation",
     summary="how much a variable that is screened off raises the answer",
     source="Rehder 2014; Park and Sloman 2013; separation by Lauritzen and Spiegelhalter 1988",
@@ -156,12 +154,11 @@ NETWORK_MARKOV_VIOLATION = SessionMeasure(
     violator="network_reasoner_associative",
     dial=Dial({"k": 1.0}, reach=2.0, steps=9),
     **OF_NETWORKS,
-)
+)(of_pairs(_screened_off))
 # The pairs ask about a cause of an effect that was observed to be present. They differ in whether
 # another cause of it is told to be absent or present; both causes produce the effect. The measure
 # is a share of 1. How much of it is right depends on the strengths.
-NETWORK_EXPLAINING_AWAY = SessionMeasure(
-    of_pairs(_other_cause),
+NETWORK_EXPLAINING_AWAY = session_measure(
     name="network_explaining_away",
     summary="judgement of a cause that another cause of the same effect takes away",
     source="Pearl 1988; Rehder and Waldmann 2017",
@@ -170,4 +167,4 @@ NETWORK_EXPLAINING_AWAY = SessionMeasure(
     violator="network_reasoner_biased",
     dial=Dial({"strength_scale": 1.0, "base_scale": -1.0}, reach=1.0, steps=9),
     **OF_NETWORKS,
-)
+)(of_pairs(_other_cause))

@@ -14,7 +14,12 @@ from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.inference.measure import Dial
-from knownminds.inference.session_measure import SessionMeasure, SessionRows, mean_by
+from knownminds.inference.session_measure import (
+    DeclaredMeasure,
+    SessionRows,
+    mean_by,
+    session_measure,
+)
 
 ON_END = 3  # so many choices of the better machine are the criterion
 AFTER_REVERSALS: dict[str, Any] = {
@@ -70,7 +75,7 @@ class _Blocks:
         return mean_by(self.session[self.counted], number[self.counted], n_sessions)
 
 
-@SessionMeasure.declared(
+@session_measure(
     name="perseverative_errors",
     summary="choices of the formerly better machine on end, after a reversal",
     source="Cools, Clark, Owen and Robbins 2002; den Ouden et al. 2013",
@@ -91,7 +96,7 @@ def perseverative_errors(rows: SessionRows) -> Array:
     return blocks.mean(errors, rows.n)
 
 
-@SessionMeasure.declared(
+@session_measure(
     name="trials_to_criterion",
     summary="plays after a reversal until the better machine was chosen three times on end",
     source="Cools, Clark, Owen and Robbins 2002",
@@ -117,7 +122,7 @@ def trials_to_criterion(rows: SessionRows) -> Array:
     return blocks.mean(plays.astype(float), rows.n)
 
 
-def stay_or_shift(after: Literal["win", "loss"]) -> SessionMeasure:
+def stay_or_shift(after: Literal["win", "loss"]) -> DeclaredMeasure:
     """How often a choice is repeated after a win, or left after a loss.
 
     It counts answered plays whose next play is answered, too. A win is a reward above 0; a loss is
@@ -141,8 +146,7 @@ def stay_or_shift(after: Literal["win", "loss"]) -> SessionMeasure:
         return mean_by(rows.session[:-1][counts], done[counts].astype(float), rows.n)
 
     what = "wins after which a choice is repeated" if win else "losses after which it is left"
-    return SessionMeasure(
-        share,
+    return session_measure(
         name="win_stay" if win else "lose_shift",
         summary=f"share of {what}",
         source="Worthy, Hawthorne and Otto 2013; den Ouden et al. 2013",
@@ -152,7 +156,7 @@ def stay_or_shift(after: Literal["win", "loss"]) -> SessionMeasure:
         dial=Dial({"p_stay" if win else "p_shift": 1.0}, reach=2.0, steps=9),
         columns=("action", "reward"),
         reason=f"no {after} before a play",
-    )
+    )(share)
 
 
 AFTER_OUTCOMES = (stay_or_shift("win"), stay_or_shift("loss"))

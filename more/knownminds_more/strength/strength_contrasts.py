@@ -6,12 +6,12 @@ import numpy as np
 
 from knownminds.agents.parameters import Array
 from knownminds.inference.measure import Dial
-from knownminds.inference.session_measure import SessionMeasure, SessionRows, mean_by
+from knownminds.inference.session_measure import SessionRows, mean_by, session_measure
 
 from .causal_strength import COUNTS, PREVENT, judged_contrast, judged_power
 
 
-@SessionMeasure.declared(
+@session_measure(
     name="power_weight",
     summary="where judgements lie between contrast (0) and causal power (1)",
     source="Buehner, Cheng and Clifford 2003",
@@ -33,7 +33,7 @@ def power_weight(rows: SessionRows) -> Array:
     return rows.slope(judged_power(columns) - contrast, rows["response"] / 100.0 - contrast)
 
 
-@SessionMeasure.declared(
+@session_measure(
     name="frequency_illusion",
     summary="rise of judgements with the effect's frequency where the cause makes no difference",
     source="Allan and Jenkins 1983; Griffiths and Tenenbaum 2005",
