@@ -2,9 +2,70 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+import inspect
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, ClassVar, Generic, TypeVar
 
-from .fields import WORDS, Fields, Setting, documented, jsonable, settings_of, signature_of
+from .fields import WORDS, Fields, Setting, jsonable
+
+T = TypeVar("T")
+
+
+class OfClass(Generic[T]):
+    """An attribute that a function computes from the class, when it is first read."""
+
+    def __init__(self, compute: Callable[[Any], T]):
+        self.compute = lru_cache(maxsize=None)(compute)
+
+    def __get__(self, instance: object, owner: type) -> T:
+        """Return the value for the class, whether it is read off the class or an object."""
+        return self.compute(owner)
+
+
+def settings_of(kind: type) -> dict[str, Setting]:
+    """Return the settings of a class by attribute: its own, then those of its base.
+
+    A setting of the base that the class redefines as something else is left out.
+    """
+    bases = [base for base in kind.__mro__[1:] if issubclass(base, Configured)]
+    inherited = bases[0].setting_table if bases else {}
+    kinds = inspect.get_annotations(kind)
+    settings = {
+        name: replace(declared, kind=str(kinds.get(name, "Any")))
+        for name, declared in vars(kind).items()
+        if isinstance(declared, Setting)
+    }
+    kept = {name: declared for name, declared in inherited.items() if name not in vars(kind)}
+    first = {name: declared for name, declared in settings.items() if not declared.last}
+    return {**first, **kept, **settings}
+
+
+def signature_of(kind: type[Configured]) -> inspect.Signature:
+    """Return the signature of a constructor that takes the settings of a class."""
+    return inspect.Signature(
+        [
+            inspect.Parameter(
+                declared.called or name,
+                inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                default=declared.default,
+                annotation=declared.kind,
+            )
+            for name, declared in kind.setting_table.items()
+        ]
+    )
+
+
+def shown_signature(kind: type[Configured]) -> inspect.Signature | None:
+    """Return the signature of the settings; None for a class with a constructor of its own."""
+    return signature_of(kind) if kind.__init__ is Configured.__init__ else None
+
+
+def size_of(kind: type[Configured]) -> str | None:
+    """Return the setting to which the number of trials is proportional; None if it is fixed."""
+    table = kind.setting_table.items()
+    return next((declared.called or name for name, declared in table if declared.size), None)
 
 
 class Configured:
@@ -13,35 +74,19 @@ class Configured:
     Attributes
     ----------
     setting_table
-        All settings, by attribute; made from the `setting`s of the class.
+        All settings, by attribute.
     size
         The setting to which the number of trials is proportional; None if it is fixed.
     """
 
     name: ClassVar[str]
     fields: Fields = Fields()
-    setting_table: ClassVar[dict[str, Setting]] = {}
-    size: str | None = None
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Gather the settings of a class."""
-        super().__init_subclass__(**kwargs)
-        cls.setting_table = settings_of(cls, cls.setting_table)
-        for name in [name for name, declared in vars(cls).items() if isinstance(declared, Setting)]:
-            delattr(cls, name)  # an attribute is read faster if its class has none of that name
-        sizes = [
-            declared.called or name for name, declared in cls.setting_table.items() if declared.size
-        ]
-        if sizes:
-            cls.size = sizes[0]
-        # A class with a constructor of its own keeps that constructor's signature.
-        has_constructor = "__init__" in vars(cls)
-        cls.__signature__ = None if has_constructor else signature_of(cls.setting_table)  # type: ignore[attr-defined]
-        if cls.__doc__ and "__doc__" in vars(cls):
-            cls.__doc__ = documented(cls.__doc__, cls.fields, cls.setting_table)
+    setting_table = OfClass(settings_of)
+    size = OfClass(size_of)
+    __signature__ = OfClass(shown_signature)
 
     def __init__(self, *values: Any, **settings: Any):
-        given = signature_of(self.setting_table).bind(*values, **settings)
+        given = signature_of(type(self)).bind(*values, **settings)
         given.apply_defaults()
         self._settings: dict[str, Any] = {}
         for name, declared in self.setting_table.items():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -105,11 +103,6 @@ class Fields(tuple[Field, ...]):
         known = {field.name: field for field in self}
         return {name: known[name].bounds(environment) for name in self.shown}
 
-    def __str__(self) -> str:
-        """Return a sentence that names the columns."""
-        columns = [f"{field.name} ({field.help})" if field.help else field.name for field in self]
-        return f"Trials have the columns {', '.join(columns)}." if columns else ""
-
     def _of(self, role: Role) -> tuple[str, ...]:
         return tuple(field.name for field in self if field.role == role)
 
@@ -150,49 +143,6 @@ def setting(
 ) -> Any:
     """Declare that an attribute of an experiment can be set; see `Setting`."""
     return Setting(default, rule, help, size, called, last)
-
-
-def settings_of(cls: type, inherited: Mapping[str, Setting]) -> dict[str, Setting]:
-    """Return the settings of a class by attribute: its own, then those of its base.
-
-    A setting of the base that the class redefines as something else is left out.
-    """
-    kinds = inspect.get_annotations(cls)
-    settings = {
-        name: Setting(**{**vars(declared), "kind": str(kinds.get(name, "Any"))})
-        for name, declared in vars(cls).items()
-        if isinstance(declared, Setting)
-    }
-    kept = {name: declared for name, declared in inherited.items() if name not in vars(cls)}
-    first = {name: declared for name, declared in settings.items() if not declared.last}
-    return {**first, **kept, **settings}
-
-
-def signature_of(settings: Mapping[str, Setting]) -> inspect.Signature:
-    """Return the signature of a constructor that takes these settings."""
-    return inspect.Signature(
-        [
-            inspect.Parameter(
-                declared.called or name,
-                inspect.Parameter.POSITIONAL_OR_KEYWORD,
-                default=declared.default,
-                annotation=declared.kind,
-            )
-            for name, declared in settings.items()
-        ]
-    )
-
-
-def documented(text: str, fields: Fields, settings: Mapping[str, Setting]) -> str:
-    """Return a class's docstring with its columns and settings added, unless it lists them."""
-    text = inspect.cleandoc(text)
-    if not settings or "\nParameters\n" in text:
-        return text
-    description, *sections = re.split(r"\n(?=(?:Attributes|Raises|Notes)\n-)", text)
-    lines = [description.rstrip(), "", str(fields), "", "Parameters", "----------"]
-    for name, declared in settings.items():
-        lines += [declared.called or name, f"    {declared.help}"]
-    return "\n".join([*lines, *("\n" + section for section in sections)])
 
 
 def jsonable(value: Any) -> Any:
