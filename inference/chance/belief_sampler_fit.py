@@ -14,12 +14,13 @@ from knownminds.agents import BeliefSampler
 from knownminds.agents.parameters import Array, Parameters
 from knownminds.environments.chance.outcome_grid import MARKS
 from knownminds.environments.later import pandas as pd
+from knownminds.environments.record.outcome_rates import wilson
 from knownminds.environments.record.tabled_result import TabledResult
 from knownminds.inference.fits.nested_starts import REACH
 from knownminds.inference.fits.point import Optimum, PointFit, inverted, statuses
 
 from .open_beliefs import OpenBeliefs
-from .revealed_belief import Belief, Booleans, Integers, RevealedBeliefs, wilson
+from .revealed_belief import Belief, Booleans, Integers, RevealedBeliefs
 
 MOST_STEPS = 500
 ARRIVED = 1e-13  # a search has arrived if a further step promises to gain less

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
 from knownminds.environments.later import pandas as pd
+from knownminds.environments.record.outcome_rates import CONFIDENCE
 
 from .open_beliefs import OpenBeliefs, Reading, set_bounds
-from .revealed_belief import CONFIDENCE, RevealedBeliefs, Unplaced
+from .revealed_belief import RevealedBeliefs, Unplaced
 
 FLOOR = 1e-6  # added to each probability before taking logarithms
 REPLICATES = 2000

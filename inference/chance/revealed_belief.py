@@ -15,6 +15,7 @@ from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, Outcome, Trials
 from knownminds.environments.chance.outcome_grid import MARKS, ContextGrid
 from knownminds.environments.later import pandas as pd
+from knownminds.environments.record.outcome_rates import CONFIDENCE, wilson
 
 from .open_beliefs import set_bounds
 
@@ -24,7 +25,6 @@ Source = Literal["exact", "top-k", "sampled"]
 SOURCES: tuple[str, ...] = get_args(Source)
 
 LITTLE_MASS = 0.5  # below this, the outcomes together are less probable than anything else
-CONFIDENCE = 0.95  # of the intervals of sampled shares
 ROUNDING = 1e-6  # the sum of reported probabilities may exceed 1 by this
 NOTHING = 1e-12  # probability that rounding alone may leave
 NOT_COUNTED = -1
@@ -447,15 +447,6 @@ class RevealedBeliefs:
             )
             beliefs.append(belief)
         return cls(tuple(beliefs))
-
-
-def wilson(count: Array, n: Array, mass: float = CONFIDENCE) -> tuple[Array, Array]:
-    """Return the interval of a share (Wilson 1927), elementwise; 0 to 1 without draws."""
-    from statsmodels.stats.proportion import proportion_confint
-
-    low, high = proportion_confint(count, np.maximum(n, 1.0), 1.0 - mass, method="wilson")
-    # Without rounding errors, counts of 0 and of n reach the ends 0 and 1.
-    return np.where(count <= 0, 0.0, low), np.where(count >= n, 1.0, high)
 
 
 def context_name(columns: Iterable[str], values: Sequence[Any]) -> str:

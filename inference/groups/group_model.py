@@ -17,9 +17,9 @@ from knownminds.agents import Model
 from knownminds.agents.parameters import Array, Parameters, Support
 from knownminds.environments import Trials
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.tabled_result import TabledResult
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.posteriors.convergence import Convergence, check_convergence, group_terms
+from knownminds.inference.posteriors.posterior import SubjectDraws
 from knownminds.inference.subject_table import subject_table
 
 from .crossed_levels import Levels, in_units, units_of
@@ -46,7 +46,7 @@ LEAST_SPREAD, MOST_SPREAD = 0.2, 5.0
 
 
 @dataclass(frozen=True)
-class HierarchicalFit(TabledResult):
+class HierarchicalFit(SubjectDraws):
     """Posterior of a group of subjects, with the verdict on its sampling.
 
     Parameters
@@ -158,22 +158,6 @@ class HierarchicalFit(TabledResult):
             result = stacked(self.posterior, "correlation", "pair")
             whole[:, later, earlier] = whole[:, earlier, later] = result
         return spread[:, :, None] * np.linalg.cholesky(whole + 1e-12 * np.eye(k))
-
-    @cached_property
-    def draws(self) -> Array:
-        """Draws on the natural scale, [draws, N, K]."""
-        return self.parameters.constrain(self.z_draws)
-
-    @cached_property
-    def estimate(self) -> Array:
-        """Posterior means on the natural scale, [N, K]."""
-        mean: Array = self.draws.mean(axis=0)
-        return mean
-
-    def interval(self, mass: float = 0.9) -> tuple[Array, Array]:
-        """Central posterior intervals on the natural scale."""
-        low, high = np.quantile(self.draws, [0.5 - mass / 2, 0.5 + mass / 2], axis=0)
-        return low, high
 
     @property
     def verdict(self) -> str:

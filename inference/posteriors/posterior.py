@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from knownminds.agents import Model
-from knownminds.agents.parameters import Array
+from knownminds.agents.parameters import Array, Parameters
 from knownminds.environments import Trials
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.tabled_result import TabledResult
@@ -27,8 +28,38 @@ LEAST_EFFECTIVE = 400.0  # the bound that samplers must meet as well
 ROUNDS = (1, 1, 4, 16)  # how many times the points of the first round
 
 
+class SubjectDraws(TabledResult):
+    """Draws of the parameters of N subjects."""
+
+    if TYPE_CHECKING:  # a field of a dataclass must not find a property of its name
+
+        @property
+        def parameters(self) -> Parameters:
+            """The estimated parameters."""
+
+        @property
+        def z_draws(self) -> Array:
+            """Draws on the unconstrained scale, [draws, N, K]; equally weighted."""
+
+    @cached_property
+    def draws(self) -> Array:
+        """Draws on the natural scale, [draws, N, K]."""
+        return self.parameters.constrain(self.z_draws)
+
+    @cached_property
+    def estimate(self) -> Array:
+        """Posterior means on the natural scale, [N, K]."""
+        mean: Array = self.draws.mean(axis=0)
+        return mean
+
+    def interval(self, mass: float = 0.9) -> tuple[Array, Array]:
+        """Central posterior intervals on the natural scale."""
+        low, high = np.quantile(self.draws, [0.5 - mass / 2, 0.5 + mass / 2], axis=0)
+        return low, high
+
+
 @dataclass(frozen=True)
-class Posterior(TabledResult):
+class Posterior(SubjectDraws):
     """Independent posteriors of N subjects under the model's priors.
 
     Parameters
@@ -66,21 +97,10 @@ class Posterior(TabledResult):
         """Names of the subjects."""
         return self.fit.subjects
 
-    @cached_property
-    def draws(self) -> Array:
-        """Draws on the natural scale, [draws, N, K]."""
-        return self.fit.parameters.constrain(self.z_draws)
-
-    @cached_property
-    def mean(self) -> Array:
-        """Posterior means on the natural scale, [N, K]."""
-        mean: Array = self.draws.mean(axis=0)
-        return mean
-
-    def interval(self, mass: float = 0.9) -> tuple[Array, Array]:
-        """Central intervals on the natural scale."""
-        low, high = np.quantile(self.draws, [0.5 - mass / 2, 0.5 + mass / 2], axis=0)
-        return low, high
+    @property
+    def parameters(self) -> Parameters:
+        """The estimated parameters."""
+        return self.fit.parameters
 
     @property
     def status(self) -> tuple[str, ...]:
@@ -91,7 +111,7 @@ class Posterior(TabledResult):
     def to_frame(self, mass: float = 0.9) -> pd.DataFrame:
         """One row per subject: posterior means, interval ends, Pareto k."""
         more = {"pareto_k": self.pareto_k, "method": self.method, "status": self.status}
-        return subject_table(self.subjects, self.names, self.mean, self.interval(mass), more)
+        return subject_table(self.subjects, self.names, self.estimate, self.interval(mass), more)
 
 
 def posterior(

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from knownminds.inference.chance.revealed_belief import Belief, SetUp, wilson
+from knownminds.environments.record.outcome_rates import wilson
+from knownminds.inference.chance.revealed_belief import Belief, SetUp
 from knownminds.llm_adapters import TokenLogProbability
 from knownminds.llm_adapters.outcomes.outcome_tree import extends
 

@@ -260,7 +260,7 @@ def observer(data: Answers) -> pd.DataFrame:
         fit = posterior(read.model, read, seed=data.about.seed, workers=1, nuts=False)
         status = fit.status
         usable = np.array([one != "failed" for one in status])[:, None]
-        ends = [np.where(usable, x, np.nan) for x in (fit.mean, *fit.interval(OBSERVER_MASS))]
+        ends = [np.where(usable, x, np.nan) for x in (fit.estimate, *fit.interval(OBSERVER_MASS))]
         for i, who in enumerate(fit.subjects):
             for k, name in enumerate(fit.names):
                 values = (float(x[i, k]) for x in ends)

@@ -48,9 +48,10 @@ from math import atanh, ceil, inf, isfinite, isnan, log10, nan, sqrt
 from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
+
+from knownminds.environments.record.outcome_rates import wilson
 
 from .scores import Score, mean, share
 
@@ -369,12 +370,12 @@ def judge_size(
     """
     if n < LEAST_FOR_SIZE:
         return too_few(n, LEAST_FOR_SIZE, "data sets")
-    ends = scipy.stats.binomtest(round(rejected * n), n).proportion_ci(method="wilson")
+    low, high = wilson(round(rejected * n), n)
     limits = (-1.0 if at_most else LEAST_SIZE * level / 0.05, MOST_SIZE * level / 0.05)
     text = reason("rejects", rejected, nan, *limits[at_most:])
     if failed > MOST_FAILURES:
         return not_judged(text, reason("no estimate", failed, nan, MOST_FAILURES))
-    held = JudgedNumber(limits, rejected, float(ends.low), float(ends.high), text)
+    held = JudgedNumber(limits, rejected, float(low), float(high), text)
     return judge(SIZES, [held], n, unit="data set")
 
 

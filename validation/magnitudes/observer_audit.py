@@ -180,7 +180,7 @@ def work(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
         rows[_P + name], rows[_AIC + name] = mine["p_value"].array, mine["aic"].array
     if kind == "any":
         fit = posterior(OBSERVER, data, workers=1, nuts=False, seed=study.seed)
-        ends = (fit.mean, *fit.interval(MASS), theta)
+        ends = (fit.estimate, *fit.interval(MASS), theta)
         for k, name in enumerate(OBSERVER.parameters.names):
             for prefix, values in zip(("", _LOW, _HIGH, _TRUE), ends, strict=True):
                 rows[prefix + name] = values[:, k]

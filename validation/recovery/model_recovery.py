@@ -27,11 +27,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
-from statsmodels.stats.proportion import proportion_confint
 
 from knownminds.agents import AGENTS, Model, Selection
 from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, session_stream, unknown
+from knownminds.environments.record.outcome_rates import wilson
 from knownminds.inference.fits.cross_validation import Folds, cross_validate, kept_apart, probes
 from knownminds.inference.fits.model_data import ModelData
 from knownminds.inference.fits.point import maximum_likelihood
@@ -420,8 +420,8 @@ def confusion_shares(counts: NDArray[np.int64], n: NDArray[np.int64]) -> ShareMa
 
     (Wilson 1927.)
     """
-    low, high = proportion_confint(counts, n[:, None], 1 - MASS, "wilson")
-    return ShareMatrix(counts / n[:, None], np.asarray(low), np.asarray(high))
+    low, high = wilson(counts, n[:, None], MASS)
+    return ShareMatrix(counts / n[:, None], low, high)
 
 
 def inversion_shares(

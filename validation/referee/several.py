@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numba.core.errors import NumbaError
-from statsmodels.stats.proportion import proportion_confint
 
 from knownminds.agents import AGENTS, Model
 from knownminds.agents.parameters import Array
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Environment, session_stream
+from knownminds.environments.record.outcome_rates import wilson
 from knownminds.inference import check_agent, maximum_likelihood
 from knownminds.inference.fits.identifiability import identifiability
 from knownminds.inference.fits.point import PointFit
@@ -255,7 +255,7 @@ def _row(
         word = "not identified"
     else:
         n = question.replicates
-        low, high = proportion_confint(round(named.value * n), n, method="wilson")
+        low, high = wilson(round(named.value * n), n)
         word = "stands" if low > TOLD else "not told apart" if high < TOLD else "open"
         why = reason("named in", named.value, named.error, TOLD)
         why += f"; most often beside it {rival}" if rival else ""
