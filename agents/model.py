@@ -173,6 +173,8 @@ class Model(metaclass=ABCMeta):  # tells mypy that models are hashable
     contains
         By the name of a model that lies within this one otherwise, the values of the parameters at
         which it does, see `Nesting`.
+    last_parameters
+        The names of parameters that stand behind all others, in variants of the model as well.
     recommended
         The design that recovers its parameters.
     prepare
@@ -205,6 +207,7 @@ class Model(metaclass=ABCMeta):  # tells mypy that models are hashable
     selection: ClassVar[Selection | None] = None
     nested_in: ClassVar[str] = ""
     contains: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    last_parameters: ClassVar[tuple[str, ...]] = ()
     recommended: ClassVar[Any] = Recommended()
     prepare: ClassVar[
         staticmethod[[Integers, Integers, Mapping[str, Array], bool], Prepared] | None
@@ -232,6 +235,8 @@ class Model(metaclass=ABCMeta):  # tells mypy that models are hashable
                     declared[name] = Parameter(**{**vars(value), "name": name})
                 elif name in declared:  # a subclass fixes or ties this parameter
                     del declared[name]
+        for name in filter(declared.__contains__, cls.last_parameters):
+            declared[name] = declared.pop(name)
         every = {name for base in Model.__mro__ for name in vars(base)} | set(_OWN)
         taken = [name for name in declared if name in every]
         if taken:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,14 +13,61 @@ from .design import Design
 from .environment import Environment
 from .record.trials import Trials
 from .turn import Observation, Turn
-from .words.prompt import Message
+from .words.answer import Answer, decimal, parse_label
+from .words.prompt import Message, Prompt, Template
 
 
 class Questions(Environment):
-    """An experiment whose trials are independent questions."""
+    """An experiment whose trials are independent questions.
+
+    Its words are two tables, unless it writes `render`, `parse` and `say` itself.
+
+    Attributes
+    ----------
+    wordings
+        Texts of a question, with a placeholder for each field that they show, and {number} for the
+        number of the question, from 1. Of several, the field with the role "wording" says which.
+    letters
+        What the answer says, by action.
+    """
 
     feedback = False
     past = "none"
+    wordings: ClassVar[tuple[str, ...]] = ()
+    letters: ClassVar[Sequence[str]] = ()
+
+    def render(self, labels: Any, observation: Observation, turns: Sequence[Turn]) -> Prompt:
+        """Put a question into words."""
+        if not self.wordings:
+            raise self._without_words()
+        which = next((int(observation[name]) for name in self.fields.wording), 0)
+        words = {name: decimal(observation[name]) for name in self.fields.shown}
+        number = int(observation["trial"]) + 1
+        text = Template(self.wordings[which]).render(number=number, **words)
+        return Prompt((Message("user", text),))
+
+    def parse(self, labels: Any, text: str, observation: Observation) -> Answer:
+        """Read which letter the answer names."""
+        if not self.letters:
+            raise self._without_words()
+        return parse_label(text, self.letters)
+
+    def say(self, labels: Any, choice: Any, observation: Observation) -> str:
+        """Answer with the letter of an action."""
+        if not self.letters:
+            raise self._without_words()
+        return self.letters[choice]
+
+    @classmethod
+    def has_words(cls) -> bool:
+        """Say whether the experiment has words; one without words is for numbers alone."""
+        return bool(cls.wordings) or cls.render is not Questions.render
+
+    def _without_words(self) -> ValueError:
+        return ValueError(
+            f"{self.name} has no words, so language models cannot take part in it, and no text can "
+            "be made of it. Write its `wordings` and `letters`, or its render, parse and say."
+        )
 
     def read(self, design: Design, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
         """Take a rendered prompt back to its observation; there are no turns in it.

@@ -32,6 +32,7 @@ class ExponentialDiscounter(Model):
     summary = "discounts at a constant rate, V = A exp(-k D)"
     source = "Samuelson 1937"
     separate = ()
+    last_parameters = ("tau", "eta")
 
     k = positive("discount rate per month", mean=-3.0, sd=1.0, source="Samuelson 1937")
     tau = positive(
@@ -67,7 +68,6 @@ class HyperbolicDiscounter(ExponentialDiscounter):
     source = "Mazur 1987"
 
     k = positive("discount rate per month", mean=-3.0, sd=1.0, source="Mazur 1987")
-    tau, eta = ExponentialDiscounter.tau, ExponentialDiscounter.eta
 
     def curve(self, months: Any) -> Any:
         return 1 / (1 + self.k * months)
@@ -93,7 +93,6 @@ class QuasiHyperbolicDiscounter(ExponentialDiscounter):
         source="Laibson 1997",
     )
     delta = unit("share that remains after each month", mean=3.0, sd=1.0, source="Laibson 1997")
-    tau, eta = ExponentialDiscounter.tau, ExponentialDiscounter.eta
 
     def curve(self, months: Any) -> Any:
         later = self.beta * np.exp(np.log(np.maximum(self.delta, SMALLEST)) * months)
@@ -123,7 +122,6 @@ class GeneralisedHyperbolicDiscounter(ExponentialDiscounter):
 
     k = _rate("discount rate per month", "Myerson and Green 1995")
     s = _bend("bend of the curve; 1 is the hyperbola of Mazur", "Myerson and Green 1995")
-    tau, eta = ExponentialDiscounter.tau, ExponentialDiscounter.eta
 
     def curve(self, months: Any) -> Any:
         return np.exp(-self.s * np.log(1 + self.k * months))
@@ -142,7 +140,6 @@ class RachlinDiscounter(ExponentialDiscounter):
 
     k = _rate("discount rate at a delay of one month", "Rachlin 2006")
     s = _bend("sensitivity to delays: exponent of months", "Rachlin 2006")
-    tau, eta = ExponentialDiscounter.tau, ExponentialDiscounter.eta
 
     def curve(self, months: Any) -> Any:
         return 1 / (1 + self.k * power(months, self.s))
@@ -161,7 +158,6 @@ class ConstantSensitivityDiscounter(ExponentialDiscounter):
 
     k = _rate("impatience: one over the months after which 1/e remains", "Ebert and Prelec 2007")
     s = _bend("sensitivity to time; 1 discounts at a constant rate", "Ebert and Prelec 2007")
-    tau, eta = ExponentialDiscounter.tau, ExponentialDiscounter.eta
 
     def curve(self, months: Any) -> Any:
         return np.exp(-power(self.k * months, self.s))
@@ -179,14 +175,12 @@ class FixedCostDiscounter(HyperbolicDiscounter):
     source = "Benhabib, Bisin and Schotter 2010"
     contains: ClassVar = {"hyperbolic_discounter": {"b": 0.0}}
 
-    k = HyperbolicDiscounter.k
     b = positive(
         "what any wait costs, in the unit of the sums",
         mean=3.0,
         sd=1.0,
         source="Benhabib et al. 2010",
     )
-    tau, eta = ExponentialDiscounter.tau, ExponentialDiscounter.eta
 
     def respond(self, trial: Any) -> Any:
         sooner, later = np.abs(trial.sooner_amount), np.abs(trial.later_amount)

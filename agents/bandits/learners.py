@@ -30,6 +30,7 @@ class ValueLearner(Model):
 
     source = "Sutton and Barto 2018, chapter 2"
     n_actions = None
+    last_parameters = ("beta", "kappa")
 
     beta, kappa = RescorlaWagner.beta, RescorlaWagner.kappa
 
@@ -67,7 +68,6 @@ class ForgettingLearner(ValueLearner):
         sd=1.0,
         source="Ito and Doya 2009",
     )
-    beta, kappa = ValueLearner.beta, ValueLearner.kappa
 
     def update(self, trial: Any) -> None:
         value = self.values[trial.action]
@@ -98,7 +98,6 @@ class PearceHall(ValueLearner):
         sd=1.0,
         source="Li et al. 2011",
     )
-    beta, kappa = ValueLearner.beta, ValueLearner.kappa
 
     def begin(self) -> None:
         super().begin()
@@ -130,7 +129,6 @@ class DecayingRateLearner(ValueLearner):
         sd=0.5,
         source="Even-Dar and Mansour 2003",
     )
-    beta, kappa = ValueLearner.beta, ValueLearner.kappa
 
     def begin(self) -> None:
         super().begin()
@@ -165,7 +163,6 @@ class ActorCritic(ValueLearner):
         source="Barto et al. 1983",
     )
     beta = None
-    kappa = ValueLearner.kappa
 
     def begin(self) -> None:
         super().begin()
@@ -207,7 +204,6 @@ class OutcomeSensitivity(ValueLearner):
         "sensitivity to their absence, in log-odds", mean=0.5, sd=0.7, source="Seymour et al. 2012"
     )
     beta = None
-    kappa = ValueLearner.kappa
 
     def begin(self) -> None:
         super().begin()
@@ -236,9 +232,9 @@ class RescorlaWagnerChoiceKernel(ValueLearner):
         "rescorla_wagner": {"alpha_c": 1.0, "beta_c": "kappa"},
         "choice_kernel": {"alpha": 0.5, "beta": 0.0},
     }
+    last_parameters = ("beta", "alpha_c", "beta_c")
 
     alpha = unit("learning rate of values", mean=-0.5, sd=1.0, source="Wilson and Collins 2019")
-    beta = ValueLearner.beta
     kappa = None
     alpha_c, beta_c = ALPHA_C, BETA_C
 

@@ -22,6 +22,7 @@ class RescorlaWagnerDual(Model):
 
     summary = "Rescorla-Wagner learner with separate rates for good and for bad surprises"
     source = "Lefebvre, Lebreton, Meyniel, Bourgeois-Gironde and Palminteri 2017"
+    last_parameters = ("beta", "kappa")
 
     alpha_positive = unit(
         "learning rate where the reward exceeds the value",
@@ -78,5 +79,4 @@ class RescorlaWagner(RescorlaWagnerDual):
         sd=1.0,
         source="Rescorla and Wagner 1972",
     )
-    beta, kappa = RescorlaWagnerDual.beta, RescorlaWagnerDual.kappa
     alpha_positive = alpha_negative = property(lambda self: self.alpha)

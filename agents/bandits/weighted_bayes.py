@@ -29,6 +29,7 @@ class WeightedBayes(Model):
     summary = "states probabilities by Bayes' rule with weights on prior and likelihood"
     source = "Grether 1980; Dasgupta, Schulz, Tenenbaum and Gershman 2020"
     separate = ()
+    last_parameters = ("sigma",)
 
     b_0 = real("bias towards the queried urn, in log-odds", mean=0.0, sd=0.5)
     b_prior = real(
@@ -61,9 +62,7 @@ class ConservativeBayes(WeightedBayes):
     nested_in = "weighted_bayes"
     source = "Edwards 1968; Zhang and Maloney 2012"
 
-    b_0 = WeightedBayes.b_0
     b = real("weight of all log-odds; 1 by Bayes' rule", mean=0.7, sd=0.5, source="Edwards 1968")
-    sigma = WeightedBayes.sigma
     b_prior = b_likelihood = property(lambda self: self.b)
 
 
@@ -86,7 +85,6 @@ class ProbabilityNoise(WeightedBayes):
         sd=1.0,
         source="Costello and Watts 2014",
     )
-    sigma = WeightedBayes.sigma
 
     def respond(self, trial: Any) -> Any:
         rate = np.where(trial.ball > 0.5, trial.likelihood, 1 - trial.likelihood)

@@ -38,8 +38,12 @@ SHAPES = {"one x one": (1, 1), "one x several": (1, 3), "several x one": (3, 1)}
 UNANSWERED = "trials without an answer"
 RELEASED = sorted(name for name in MEASURES if name.endswith("_released"))
 DUAL = AGENTS["rescorla_wagner_dual"]
-# One of each class for what is simulated at length; the others come with the long tests.
-FIRST = {type(measure): name for name, measure in reversed([*MEASURES.items()])}
+# One of each kind, by class and function that reads it, for what is simulated at length; the others
+# come with the long tests.
+FIRST = {
+    (type(measure), getattr(getattr(measure, "read", None), "__qualname__", "")): name
+    for name, measure in reversed([*MEASURES.items()])
+}
 # Its fits take the largest kernel of all, which nothing else here needs.
 LARGE = ("loss_aversion",)
 REASONED = ("determinacy", "reasoning_consistency")  # read off noisy-ORs that are fitted

@@ -21,6 +21,7 @@ class AmbiguityNeutral(Model):
     nested_in = "alpha_maxmin"
     source = "Savage 1954"
     separate = ()
+    last_parameters = ("tau",)
 
     alpha: Any = 0.5
     tau = positive("temperature: how little choices follow the weights of bets", mean=-2.5, sd=0.5)
@@ -46,7 +47,6 @@ class AlphaMaxmin(AmbiguityNeutral):
     source = "Hurwicz 1951; Ghirardato, Maccheroni and Marinacci 2004"
 
     alpha = unit("weight of the worst case; above 1/2: averse to ambiguity", mean=0.4, sd=0.8)
-    tau = AmbiguityNeutral.tau
 
 
 class AmbiguityInsensitive(AmbiguityNeutral):
@@ -65,7 +65,6 @@ class AmbiguityInsensitive(AmbiguityNeutral):
     alpha = None
     aversion = real("ambiguity aversion, b; 0: none", mean=0.1, sd=0.3)
     insensitivity = real("insensitivity to likelihood, a; 0: none", mean=0.3, sd=0.4)
-    tau = AmbiguityNeutral.tau
 
     def weight(self, least: Any, most: Any) -> Any:
         middle, unknown = 0.5 * (least + most), most - least

@@ -36,6 +36,7 @@ class ExpectedValue(Model):
     nested_in = "expected_utility"
     source = "Bernoulli 1738, who argues against it"
     separate = ()
+    last_parameters = ("tau",)
 
     alpha: Any = 1.0
     alpha_loss: Any = 1.0
@@ -96,7 +97,6 @@ class ExpectedUtility(ExpectedValue):
 
     alpha = positive("exponent of utility; below 1, a second point is worth less", -0.2, 0.3)
     alpha_loss = property(lambda self: self.alpha)
-    tau = ExpectedValue.tau
 
     def utility(self, x: Any) -> Any:
         size = power(np.abs(x) / UNIT, np.where(x < 0, self.alpha_loss, self.alpha))
@@ -125,7 +125,6 @@ class ProspectTheory(ExpectedUtility):
                      0.3, source=PRELEC)  # fmt: skip
     gamma_loss = positive("exponent of the weights of probabilities of losses", -0.35, 0.3,
                           source=PRELEC)  # fmt: skip
-    tau = ExpectedValue.tau
 
     def weight(self, p: Any, gamma: Any) -> Any:
         return prelec(p, gamma)
@@ -141,9 +140,8 @@ class ProspectTheoryTverskyKahneman(ProspectTheory):
     summary = "chooses by cumulative prospect theory, weights of Tversky and Kahneman"
     source = TVERSKY
     contains: ClassVar = {"expected_utility": {}}
+    last_parameters = ("tau", "gamma", "gamma_loss")
 
-    alpha, alpha_loss = ProspectTheory.alpha, ProspectTheory.alpha_loss
-    loss_aversion, tau = ProspectTheory.loss_aversion, ProspectTheory.tau
     gamma = positive("exponent of the weights of probabilities of gains; 1: as they are", -0.35,
                      0.25, source=TVERSKY)  # fmt: skip
     gamma_loss = positive("exponent of the weights of probabilities of losses", -0.35, 0.25,

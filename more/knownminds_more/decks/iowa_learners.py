@@ -72,6 +72,8 @@ class ProspectValenceDelta(DeckLearner):
     summary = "prospect utility of the net outcome, delta rule (PVL-delta)"
     source = "Ahn, Busemeyer, Wagenmakers and Stout 2008; Fridberg et al. 2010"
 
+    last_parameters = ("beta",)
+
     alpha = unit("shape of utility: 1 is linear, 0 counts gains and losses", mean=0.0, sd=0.8)
     loss_aversion = positive("weight of losses, lambda", mean=0.0, sd=0.6)
     rate = unit("learning rate A", mean=-1.0, sd=1.0)
@@ -99,7 +101,6 @@ class ProspectValenceDecay(ProspectValenceDelta):
     summary = "prospect utility of the net outcome, values decay (PVL-decay)"
     source = "Erev and Roth 1998; Ahn, Busemeyer, Wagenmakers and Stout 2008"
 
-    alpha, loss_aversion = ProspectValenceDelta.alpha, ProspectValenceDelta.loss_aversion
     rate = unit("share of a value that remains after each card, A", mean=0.8, sd=1.0)
     beta = positive("inverse temperature", mean=-0.7, sd=0.5)
 
@@ -119,13 +120,10 @@ class ValuePlusPerseverance(ProspectValenceDelta):
     summary = "values by the delta rule beside perseverance (VPP)"
     source = "Worthy, Pang and Byrne 2013"
 
-    alpha, loss_aversion = ProspectValenceDelta.alpha, ProspectValenceDelta.loss_aversion
-    rate = ProspectValenceDelta.rate
     epsilon_gain = real("perseverance after a net gain", mean=0.0, sd=1.0)
     epsilon_loss = real("perseverance after a net loss", mean=0.0, sd=1.0)
     decay = unit("share of perseverance that remains after each card, k", mean=0.0, sd=1.0)
     weight = unit("weight of values against perseverance, w", mean=0.0, sd=1.0)
-    beta = ProspectValenceDelta.beta
 
     def begin(self) -> None:
         super().begin()

@@ -57,6 +57,8 @@ class FictitiousUpdateDual(Model):
     summary = "takes what was not chosen to bring the opposite, with two learning rates"
     source = "Glaescher, Hampton and O'Doherty 2009; den Ouden et al. 2013"
 
+    last_parameters = ("bias", "beta")
+
     eta_positive = unit("learning rate where the outcome is no worse than expected", -0.3, 1.0)
     eta_negative = unit("learning rate where the outcome is worse than expected", -0.3, 1.0)
     bias = real("indecision point: lead in value that action 1 needs", mean=0.0, sd=0.3)
@@ -88,7 +90,6 @@ class FictitiousUpdate(FictitiousUpdateDual):
     source = "Glaescher, Hampton and O'Doherty 2009"
 
     eta = unit("learning rate of both values", mean=-0.3, sd=1.0)
-    bias, beta = FictitiousUpdateDual.bias, FictitiousUpdateDual.beta
     eta_positive = eta_negative = property(lambda self: self.eta)
 
 
