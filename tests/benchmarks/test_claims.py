@@ -180,6 +180,64 @@ def test_public_files_make_the_page_and_a_new_model_joins_it(tmp_path, knownmind
     assert (out / "report.html").read_text() == page  # it prints, and writes nothing
 
 
+def test_what_cannot_be_read_in_public_files_is_counted_and_the_rest_is_taken(tmp_path, knownminds):
+    checkout(tmp_path / "public")
+    data = tmp_path / "public" / "Experiments" / "BART" / "data"
+    (data / "nothing.csv").write_text("")
+    (data / "bytes.csv").write_bytes(b"\xff\xfe\xe9")
+    whole = (data / "e0.csv").read_text().rstrip("\n")
+    (data / "e0.csv").write_text(whole + "\n12,3")
+    code, _, err = knownminds("benchmark", "cogbench", "--plan", tmp_path / "plan.toml", "--from",
+                              tmp_path / "public", "--out", tmp_path / "b")  # fmt: skip
+    assert code == 0, err
+    assert "e0 in balloon_risk, 72 trials" in err
+    assert "1 row left out, the file ends within its last line: 1 (e0.csv)" in err
+    assert "passed over, a file is empty: 1 (nothing.csv)" in err
+    assert "(bytes.csv)" in err
+
+
+def test_a_folder_of_another_paper_is_refused_by_the_name_of_its_own(tmp_path, knownminds):
+    checkout(tmp_path / "public")
+    (tmp_path / "public" / "Experiments" / "BART" / "scores_data.csv").unlink(missing_ok=True)
+    code, _, err = knownminds("benchmark", "magnitudes", "--from", tmp_path / "public",
+                              "--out", tmp_path / "b")  # fmt: skip
+    assert code == 2
+    assert "are of balloon_risk" in err
+    assert "Ask for the benchmark cogbench" in err
+    assert not (tmp_path / "b").exists()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "problem"),
+    [
+        (lambda text: text.replace("base_model", "base"), "base_model"),
+        (lambda text: text + "late,b", "'late' has nan"),
+        (lambda text: text + text.splitlines()[1] + "\n", "several"),
+    ],
+)
+def test_a_table_of_features_that_cannot_be_used_is_refused_before_anything_is_written(
+    spoil, problem, tmp_path, knownminds
+):
+    checkout(tmp_path / "public")
+    features = tmp_path / "features.csv"
+    features.write_text(spoil(features.read_text()))
+    words = ("benchmark", "cogbench", "--plan", tmp_path / "plan.toml", "--out", tmp_path / "b")
+    for more in (("--from", tmp_path / "public"), ("--claims",)):
+        code, _, err = knownminds(*words, *more, "--features", features)
+        assert code == 2
+        assert problem in err
+    assert not (tmp_path / "b").exists()
+
+
+def test_features_that_come_later_are_used_by_the_claims(tmp_path, knownminds):
+    checkout(tmp_path / "public")
+    words = ("benchmark", "cogbench", "--plan", tmp_path / "plan.toml", "--out", tmp_path / "b")
+    assert knownminds(*words, "--from", tmp_path / "public")[0] == 0
+    assert "verified" not in knownminds(*words, "--claims")[1].split("How the claims end")[0]
+    late = knownminds(*words, "--claims", "--features", tmp_path / "features.csv")[1]
+    assert "verified" in late.split("How the claims end")[0]
+
+
 def test_claims_without_answers_are_not_checked(tmp_path, knownminds):
     code, text, _ = knownminds("benchmark", "cogbench", "--claims", "--out", tmp_path / "none")
     assert code == 0

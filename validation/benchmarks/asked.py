@@ -11,6 +11,7 @@ from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.result import Result, Text
 
 from .benchmark import Played, read_benchmark, take_answers
+from .features import read_features
 from .page import below, benchmark_result, only_claims
 from .plan import Plan, read_plan
 from .questions import AskBenchmark
@@ -73,7 +74,7 @@ def compute(question: AskBenchmark) -> Result | Text:
     nothing = played.cells["trials"].sum() and not played.cells["readable"].sum()
     code = 3 if nothing else 0 if played.complete else 1
     if alone:
-        return only_claims(question.folder, plan, alone)
+        return only_claims(question.folder, plan, alone, options)
     return _result(question, played, code)
 
 
@@ -87,7 +88,7 @@ def _result(question: AskBenchmark, played: Played, code: int) -> Result:
 def _shown(question: AskBenchmark, plan: Plan, alone: str) -> Result | Text:
     """Return the page of what is in the folder, or its claims or numbers alone."""
     if alone:
-        return only_claims(question.folder, plan, alone)
+        return only_claims(question.folder, plan, alone, _options(question))
     return _result(question, read_benchmark(question.folder), 0)
 
 
@@ -103,6 +104,8 @@ def _options(question: AskBenchmark) -> dict[str, Any]:
     for name, file in (("--features", question.features), ("--people", question.people)):
         if file is not None and not Path(file).is_file():
             raise ValueError(f"{name} is a CSV file; there is none at {file}.")
+    if question.features is not None:
+        read_features(Path(question.features))
     return {
         "small": question.small or None,
         "seed": question.seed,
@@ -110,8 +113,8 @@ def _options(question: AskBenchmark) -> dict[str, Any]:
         "templates": None
         if question.templates is None
         else str(Path(question.templates).absolute()),
-        "features": None if question.features is None else str(question.features),
+        "features": None if question.features is None else str(Path(question.features).absolute()),
         "people": None
         if question.people is None or _people_alone(question)
-        else str(question.people),
+        else str(Path(question.people).absolute()),
     }

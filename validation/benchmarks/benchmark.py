@@ -40,8 +40,8 @@ from knownminds.validation.pages.views import KNOWN, WHO
 from .known import live
 from .paper import CELL, SCORES, VARIANT, About
 from .plan import BASE, Cell, Plan, read_plan
-from .public_files import CROWD, PublicFiles, is_checkout, public_files
-from .registry import plan_of
+from .public_files import CROWD, PublicFiles, is_checkout, public_files, said
+from .registry import PAPERS, plan_of
 
 FILE = "benchmark.json"
 PLAN = "plan.toml"
@@ -53,6 +53,8 @@ _LEFT_OUT = ["raw_text", "prompt_hash", "note"]
 _ENTRIES = {"benchmark", "models", "published", "people", "own", "options", "blocked", "versions"}
 FINISHED, UNFINISHED, NOT_BEGUN = "finished", "unfinished", "not begun"
 UNREAD = "no readable answer"
+NOT_THERE = "not in the files"  # of a participant whose answers were taken in, and who is not asked
+OVER = (FINISHED, UNREAD, NOT_THERE)
 NO_TEMPERATURE = "none"
 LOGGED = "inspect:"  # precedes the name of a model in a log
 LOGS = (".eval", ".json")
@@ -100,7 +102,7 @@ class Played:
     @property
     def complete(self) -> bool:
         """Whether every cell was played to its end."""
-        return bool(self.cells["status"].isin([FINISHED, UNREAD]).all())
+        return bool(self.cells["status"].isin(OVER).all())
 
     @property
     def about(self) -> About:
@@ -228,9 +230,12 @@ def read_benchmark(folder: str | Path) -> Played:
     rows: list[dict[str, Any]] = []
     parts: dict[str, pd.DataFrame] = {}
     for model in stored["models"]:
-        for cell in plan.cells:
-            run = folder_of_cell(path, model, cell)
+        runs = [folder_of_cell(path, model, cell) for cell in plan.cells]
+        taken = any((r / TRIALS).is_file() for r in runs) and not any(map(has_run, runs))
+        for cell, run in zip(plan.cells, runs, strict=True):
             row, frame = _cell_of(run, model, cell, blocked.get((model, cell.key), ""))
+            if taken and row["status"] == NOT_BEGUN:
+                row["status"] = NOT_THERE
             rows.append(row)
             if frame is not None:
                 parts[f"{model}/{cell.key}"] = _named(frame, model, cell, known=False)
@@ -315,8 +320,7 @@ def take_answers(
             _take(taken, folder, plan, name, CROWD, part, single=False)
     passed, theirs = _take_public(taken, folder, plan, public)
     if not taken:
-        why = "; ".join(passed) or "no file"
-        raise ValueError(f"Answers are of a cell of the plan; nothing in the folder is: {why}.")
+        raise ValueError(_nothing(plan, public))
     own = {m: [*Participant.read(m).sampling] if m.startswith(LOGGED) else [] for m, _ in taken}
     reasons = {
         (model, cell.key): f"other design: {', '.join(one.differs)}"
@@ -342,6 +346,19 @@ def take_answers(
         whole.to_parquet((folder / PUBLISHED_SCORES).absolute())
         lines.append(f"published scores of {whole[WHO].nunique()} engines, {len(whole)} in all")
     return [*lines, *passed]
+
+
+def _nothing(plan: Plan, public: Sequence[PublicFiles]) -> str:
+    """Return the sentence on folders without an answer to a question of the plan."""
+    there = {str(t.frame["environment"].iloc[0]) for found in public for _, t in found.trials}
+    asked = {name: {e.name for e in read_plan(name).environments.values()} for name in PAPERS}
+    theirs = " or ".join(name for name, experiments in asked.items() if there & experiments)
+    remedy = f"Ask for the benchmark {theirs}." if theirs else "Name another folder."
+    return (
+        f"Answers are of a cell of the plan; those of the folder are of "
+        f"{', '.join(sorted(there)) or 'no experiment'}, under conditions that no cell of "
+        f"{plan.benchmark} has. {remedy}"
+    )
 
 
 def _is_public(path: Path) -> bool:
@@ -398,9 +415,8 @@ def _take_public(
     """
     passed: dict[str, list[str]] = {}
     theirs: set[str] = set()
+    experiments = {cell.environment.name for cell in plan.cells}
     for found in public:
-        for reason, names in found.passed.items():
-            passed.setdefault(reason, []).extend(names)
         parts = [
             (name, model, part)
             for name, trials in found.trials
@@ -413,7 +429,10 @@ def _take_public(
         for name, model, part in parts:
             warm = _number_in(part, "temperature")
             cell_warm = {c.sampling.temperature for c in plan.cells} - {None}
-            if _version(part) < last[_asked(model, part)]:
+            experiment = str(part["environment"].iloc[0])
+            if experiment not in experiments:
+                passed.setdefault(f"{experiment} is not in the plan", []).append(name)
+            elif _version(part) < last[_asked(model, part)]:
                 passed.setdefault("an earlier version of the prompts", []).append(name)
             elif not _asked_for(part, plan):
                 passed.setdefault("asked in a way that no cell has", []).append(name)
@@ -423,16 +442,14 @@ def _take_public(
                 try:
                     _take(taken, folder, plan, name, model, part, single=False)
                 except ValueError as error:
-                    reason = str(error).replace(name, "a file")
-                    reason = reason.partition(";")[2].partition(".")[0].strip() or reason
+                    finding = str(error).partition("; ")[2].partition(". ")[0]
+                    reason = finding.replace(f"{name} has some of ", "") or str(error)
                     passed.setdefault(reason, []).append(name)
                     continue
                 theirs.add(model)
         theirs |= set(found.scores[WHO])
-    return [
-        f"passed over, {reason}: {len(names)} ({', '.join(names[:3])}{', ...' * (len(names) > 3)})"
-        for reason, names in passed.items()
-    ], theirs
+    lines = [line for found in public for line in found.unused]
+    return [*lines, *(said("passed over", why, names) for why, names in passed.items())], theirs
 
 
 def _asked(model: str, part: pd.DataFrame) -> tuple[Any, ...]:

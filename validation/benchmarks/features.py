@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import pandas as pd
 
-from knownminds.validation.data.feature_regression import regress_on_features, with_features
+from knownminds.validation.data.feature_regression import (
+    check_features,
+    regress_on_features,
+    with_features,
+)
 from knownminds.validation.data.score_scale import read_csv
 from knownminds.validation.pages.views import WHO, Cell, Dots, Rows, ends
 
@@ -19,6 +24,20 @@ NONE_GIVEN = (
 )
 
 
+def read_features(file: Path) -> pd.DataFrame:
+    """Read a table of features: a row per participant, a feature a number in all rows or in none.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, a participant has several rows, or a row lacks a number.
+    """
+    table = read_csv("A table of features", file, (WHO, "base_model"))
+    numbers = table.drop(columns=[WHO, "base_model"]).apply(pd.to_numeric, errors="coerce")
+    check_features(table, [str(name) for name in numbers if numbers[name].notna().any()])
+    return table
+
+
 def features_part(scores: pd.DataFrame, about: About) -> Shown:
     """Return the regressions of scores on features, and views of them.
 
@@ -29,7 +48,7 @@ def features_part(scores: pd.DataFrame, about: About) -> Shown:
     """
     if about.features is None:
         return pd.DataFrame(), NONE_GIVEN
-    known = read_csv("A table of features", about.features, (WHO, "base_model"))
+    known = read_features(about.features)
     there, texts = with_features(scores, known)
     if not len(there):
         return pd.DataFrame(), *texts

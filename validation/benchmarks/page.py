@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from knownminds.environments import ANSWERED, Outcome
 from knownminds.validation.costs.wordings import SHIPPED
-from knownminds.validation.data.score_scale import read_csv
 from knownminds.validation.engine.parts import Part
 from knownminds.validation.engine.question import command_line
 from knownminds.validation.engine.result import Result, Text
@@ -16,7 +18,7 @@ from knownminds.validation.engine.screen import text_of
 from knownminds.validation.engine.verdicts import Verdict
 from knownminds.validation.pages.views import WHO, Cell, Rows
 
-from .benchmark import FILE, FINISHED, UNREAD, Played, read_benchmark
+from .benchmark import FILE, FINISHED, OVER, UNREAD, Played, read_benchmark
 from .claims import (
     PUBLISHED,
     RUN_NOW,
@@ -29,8 +31,9 @@ from .claims import (
     read_numbers,
 )
 from .comparison import comparison, first_which_differ
+from .features import read_features
 from .known import recovery
-from .paper import SCORES, About, Paper, joined, part_of
+from .paper import SCORES, Paper, joined, part_of
 from .plan import Plan
 from .public_files import with_summaries
 from .registry import paper_of, plan_of
@@ -78,7 +81,7 @@ def benchmark_result(
     parts += claimed(played, joined([scores, further]))
     parts.append(_cells(played.cells))
     options = {name: played.options.get(name) for name in OPTIONS}
-    over = played.cells["status"].isin((FINISHED, UNREAD))
+    over = played.cells["status"].isin(OVER)
     result = Result(
         paper.title,
         verdicts=_verdicts(played.cells, fail_under),
@@ -121,8 +124,8 @@ def claimed(played: Played, scores: pd.DataFrame) -> list[Part]:
     plan, about = played.plan, played.about
     groups = []
     theirs, now = set(played.published), [m for m in about.models if m not in played.published]
+    features = None if about.features is None else read_features(about.features)
     if theirs:
-        features = features_of(about)
         if len(played.scores):
             known = set() if features is None else set(features[WHO].astype(str))
             every = [str(name) for name in played.scores[WHO].unique()]
@@ -137,28 +140,24 @@ def claimed(played: Played, scores: pd.DataFrame) -> list[Part]:
     groups += [ClaimGroup(name, (name,), scores, played.people) for name in about.known]
     parts = []
     if plan.claims:
-        parts.append(claims_part(judged(plan.claims, groups, features_of(about))))
+        parts.append(claims_part(judged(plan.claims, groups, features)))
     values, places = read_numbers(plan_of(plan.benchmark), plan.benchmark)
     if len(values):
-        beside = beside_printed(values, groups, features_of(about))
+        beside = beside_printed(values, groups, features)
         parts.append(numbers_part(beside, covered(values, places)))
     return parts
 
 
-def features_of(about: About) -> pd.DataFrame | None:
-    """Return the table of features; None without one."""
-    if about.features is None:
-        return None
-    return read_csv("A table of features", about.features, (WHO, "base_model"))
-
-
-def only_claims(folder: Path, plan: Plan, name: str) -> Text:
+def only_claims(folder: Path, plan: Plan, name: str, options: Mapping[str, Any]) -> Text:
     """Return the claims, or the printed numbers, of a benchmark alone; nothing is written.
 
-    Without a benchmark in the folder the lines stand as they are, and nothing is checked.
+    Options that are given here, features for instance, take the place of those in the folder.
+    Without a benchmark there the lines stand as they are, and nothing is checked.
     """
     if (folder / FILE).is_file():
         played = read_benchmark(folder)
+        given = {key: value for key, value in options.items() if value is not None}
+        played = replace(played, options={**played.options, **given})
         paper, about = paper_of(played.plan.benchmark), played.about
         scores = (
             paper.claimed(played.trials, about) if len(played.trials)
@@ -228,7 +227,7 @@ def _verdicts(cells: pd.DataFrame, fail_under: float | None) -> dict[str, Verdic
     """Return of each model whether it has played its cells, and why it has not."""
     verdicts = {}
     for model, rows in cells.groupby("model", sort=False):
-        done = rows["status"].isin((FINISHED, UNREAD))
+        done = rows["status"].isin(OVER)
         reasons: dict[str, list[str]] = {}
         for row in rows[rows["status"] != FINISHED].to_dict("records"):
             why = row["status"] + (f", {row['reason']}" if row["reason"] else "")

@@ -6,19 +6,22 @@ What is no table of trials is passed over and counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from knownminds.environments import Trials
+from knownminds.environments.record.text_table import counted
 from knownminds.validation.data.questions import AskImport
 from knownminds.validation.data.score_scale import PERFORMANCE
 from knownminds.validation.data.scores_of_trials import INFLUENCE
 from knownminds.validation.data.trials_of_runs import BY
+from knownminds.validation.imports.account import LEFT_OUT
 from knownminds.validation.imports.importing import import_tables
 from knownminds.validation.pages.views import WHO
 
@@ -60,12 +63,29 @@ class PublicFiles:
         Scores that were published without trials, with the columns `SCORES`.
     passed
         By reason, the names of files that were passed over.
+    left_out
+        By reason, the rows of files that are no trials, each with the name of its file.
     """
 
     trials: list[tuple[str, Trials]] = field(default_factory=list)
     people: set[str] = field(default_factory=set)
     scores: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=SCORES))
     passed: dict[str, list[str]] = field(default_factory=dict)
+    left_out: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+
+    @property
+    def unused(self) -> list[str]:
+        """What was passed over or left out, a line for each reason."""
+        lines = [said("passed over", why, names) for why, names in self.passed.items()]
+        for why, rows in self.left_out.items():
+            total = counted(sum(n for n, _ in rows), "row")
+            lines.append(said(f"{total} left out", why, [name for _, name in rows]))
+        return lines
+
+
+def said(what: str, why: str, names: Sequence[str]) -> str:
+    """Return what became of some files, why, how many they are, and the first three."""
+    return f"{what}, {why}: {len(names)} ({', '.join(names[:3])}{', ...' * (len(names) > 3)})"
 
 
 def is_checkout(folder: Path) -> bool:
@@ -82,33 +102,49 @@ def public_files(folder: Path) -> PublicFiles:
         If there is none.
     """
     found, scores = PublicFiles(), []
-    for file in sorted(folder.rglob("*.csv")):
-        head = set(pd.read_csv(file, nrows=0, encoding_errors="replace").columns)
-        if {"engine", FIRST} <= head:
-            scores.append(_scores(file))
-            continue
+    for file in sorted(file for file in folder.rglob("*.csv") if file.is_file()):
         try:
-            for name, trials in _trials(file):
+            if _has_scores(file):
+                scores.append(_scores(file))
+                continue
+            for name, trials in _trials(file, found.left_out):
                 found.trials.append((name, trials))
                 if _are_people(file):
                     found.people.add(str(trials.frame[BY].iloc[0]))
         except ValueError as error:
-            reason = str(error).partition(";")[0].partition(".")[0].replace(file.name, "a file")
-            found.passed.setdefault(reason[:80], []).append(file.name)
-    if not found.trials and not scores:
+            found.passed.setdefault(_reason(error, file), []).append(file.name)
+    if not found.trials and not any(len(part) for part in scores):
+        why = f" ({'; '.join(found.unused)})" if found.unused else ""
         raise ValueError(
             f"A folder of public files has tables of trials in a format that is known; {folder} "
-            "has none. Import its files one by one (knownminds import FILE --map ...)."
+            f"has none{why}. Import its files one by one (knownminds import FILE --map ...)."
         )
     known = [part for part in scores if len(part)]
     return replace(found, scores=pd.concat(known, ignore_index=True)) if known else found
+
+
+def _has_scores(file: Path) -> bool:
+    """Say whether a file is a table of scores; of one that is no table `import` says why."""
+    try:
+        head = pd.read_csv(file, nrows=0, encoding_errors="replace")
+    except (pd.errors.EmptyDataError, pd.errors.ParserError):
+        return False
+    return {"engine", FIRST} <= set(head.columns)
+
+
+def _reason(error: ValueError, file: Path) -> str:
+    """Return what was found in a file, without the rule and the remedy."""
+    text = str(error).replace(file.name, "a file").replace(file.stem, "a file")
+    rule, _, finding = text.partition("; ")
+    finding = (finding or rule).partition(". ")[0].rstrip(".")
+    return shorten(finding.partition(": it has the columns")[0], 100, placeholder=" ...")
 
 
 def _are_people(file: Path) -> bool:
     return file.stem == "human" or "human" in file.parts[:-1]
 
 
-def _trials(file: Path) -> Iterator[tuple[str, Trials]]:
+def _trials(file: Path, left_out: dict[str, list[tuple[int, str]]]) -> Iterator[tuple[str, Trials]]:
     """Yield the trials of a file; of one with two halves that differ in a setting, each."""
     whole = None
     for settings in COPIES:
@@ -120,6 +156,9 @@ def _trials(file: Path) -> Iterator[tuple[str, Trials]]:
             if whole is None and settings != {"control": True}:
                 raise
             return
+        for entry in read.account.entries if read.account else ():
+            if entry.kind == LEFT_OUT and entry.rows:
+                left_out.setdefault(entry.what, []).append((entry.rows, file.name))
         whole = _named(read.trials, file)
         if whole is not None:
             half = "" if settings is None else f"+{'filler' if settings['control'] else 'plain'}"
@@ -159,7 +198,10 @@ def _scores(file: Path) -> pd.DataFrame:
         if metric is None:
             continue
         half = table.get(f"{column}_CI", pd.Series(np.nan, table.index))
-        whole = table.assign(value=pd.to_numeric(table[column], errors="coerce"), half=half)
+        numbers = {"value": table[column], "half": half}
+        whole = table.assign(
+            **{name: pd.to_numeric(one, errors="coerce") for name, one in numbers.items()}
+        )
         for engine, runs in whole.groupby("engine", sort=False):
             value = runs["value"].dropna()
             if not len(value):

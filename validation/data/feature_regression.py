@@ -106,7 +106,9 @@ def feature_regression(
         from their participants: there is a single one, or each has a single participant.
     """
     _need(scores, ("participant", "metric", "score"), "Scores")
-    known = _read_features(features, base_model, regressors)
+    if not regressors or len(set(regressors)) < len(regressors):
+        raise ValueError(f"regressors are one or more names, each once; got {list(regressors)!r}.")
+    known = check_features(features, regressors, base_model)
     lacking = sorted(set(scores["participant"].astype(str)) - set(known.index))
     if lacking:
         more = f", and {len(lacking) - 1} more" if len(lacking) > 1 else ""
@@ -158,10 +160,10 @@ def _need(table: pd.DataFrame, columns: Sequence[str], what: str) -> None:
         )
 
 
-def _read_features(table: pd.DataFrame, base_model: str, regressors: Sequence[str]) -> pd.DataFrame:
+def check_features(
+    table: pd.DataFrame, regressors: Sequence[str], base_model: str = "base_model"
+) -> pd.DataFrame:
     """Return the checked table of features by participant."""
-    if not regressors or len(set(regressors)) < len(regressors):
-        raise ValueError(f"regressors are one or more names, each once; got {list(regressors)!r}.")
     _need(table, ("participant", base_model, *regressors), "Features")
     name = table["participant"].astype(str)
     if name.duplicated().any():
@@ -178,9 +180,10 @@ def _read_features(table: pd.DataFrame, base_model: str, regressors: Sequence[st
         wrong = np.flatnonzero(value.isna())
         if len(wrong):
             rule = "is a name" if column == base_model else "is a number, 0 and 1 for no and yes"
+            got = table[column].astype(object).iloc[wrong[0]]
             raise ValueError(
-                f"The feature {column} {rule}; {name.iloc[wrong[0]]!r} has "
-                f"{table[column].iloc[wrong[0]]!r}. Recode it, fill it in, or leave it out."
+                f"The feature {column} {rule}; {name.iloc[wrong[0]]!r} has {got!r}. Recode it, fill "
+                "it in, or leave it out."
             )
     return known
 
