@@ -6,14 +6,17 @@ from types import SimpleNamespace
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from knownminds.agents import Model
 from knownminds.agents.parameters import Array
 from knownminds.environments.later import pandas as pd
 from knownminds.inference.fits.model_data import ModelData
 from knownminds.inference.fits.nested_tests import nested_tests
+from knownminds.inference.fits.point import maximum_a_posteriori
 
 MISFIT = 0.05  # below this p one observer does not describe the cells
+STEP = 1e-4  # of derivatives, on the unconstrained scale
 CELL = ("unit", "ceiling", "condition", "modality")  # columns that tell cells apart
 
 
@@ -23,14 +26,9 @@ def has_cells(model: type[Model]) -> bool:
 
 
 def misfit_and_nested(
-    model: type[Model], data: ModelData, theta: Array, workers: int | None = None
+    model: type[Model], data: ModelData, *, workers: int | None = None
 ) -> pd.DataFrame:
     """Test whether an observer describes the cells, and if so, what it could do without.
-
-    Parameters
-    ----------
-    model, data, theta
-        As `cell_misfit` takes them.
 
     Returns
     -------
@@ -40,7 +38,7 @@ def misfit_and_nested(
         nested one has NaN where the misfit has a p below .05, as neither model describes the
         cells.
     """
-    misfit = cell_misfit(model, data, theta).rename(columns={"misfit_p": "p"})
+    misfit = cell_misfit(model, data, workers=workers).rename(columns={"misfit_p": "p"})
     tests = nested_tests(model, data, workers=workers).rename(columns={"p_value": "p"})
     described = misfit.set_index("subject")["p"] > MISFIT
     tests["p"] = tests["p"].where(tests["subject"].map(described))
@@ -48,29 +46,30 @@ def misfit_and_nested(
     return pd.concat([misfit.assign(without="misfit"), tests], ignore_index=True)
 
 
-def cell_misfit(model: type[Model], data: ModelData, theta: Array) -> pd.DataFrame:
-    """Compare slope and spread of the answers in each cell with those of a fitted observer.
+def cell_misfit(model: type[Model], data: ModelData, *, workers: int | None = None) -> pd.DataFrame:
+    """Compare slope and spread of the answers in each cell with those of the fitted observer.
 
-    Of the residuals, in standard deviations as the observer has them, two numbers of each cell
+    Of the residuals, in standard deviations as the observer has them, two numbers r of each cell
     should be standard normal: their slope on the stimuli within windows, and their mean square,
-    made normal by its cube root (Wilson and Hilferty 1931). The sum of their squares is held
-    against a chi-squared law; each parameter takes a degree of freedom. Answers at an end of the
-    range are left out. Tasks of the same unit and ceiling are one in this.
+    made normal by its cube root (Wilson and Hilferty 1931). They rest on MAP estimates with the
+    covariance V, which r follows by the derivatives J: the covariance of r is 1 - J V J'. So the
+    sum of their squares is one of chi-squared numbers, each with a weight between 0 and 1
+    (Chernoff and Lehmann 1954), and is taken as a multiple of one with its mean and variance.
+    Answers at an end of the range are left out. Tasks of the same unit and ceiling are one in this.
 
     Parameters
     ----------
     model
         An observer whose answers are estimates on the linear scale.
-    theta
-        Estimates by subject, [N, P].
 
     Returns
     -------
     DataFrame
-        One row per subject: subject, misfit (the sum), freedom, misfit_p. NaN without two answers
-        in each cell.
+        One row per subject: subject, misfit (the sum), freedom, misfit_p. p is NaN if there is no
+        more freedom than there are parameters, or the fit failed.
     """
-    sequences, names = data.sequences, model.parameters.names
+    fit = maximum_a_posteriori(model, data, workers=workers)
+    sequences, parameters = data.sequences, model.parameters
     flat = dict(zip(model.columns, data.flat, strict=True))
     subject, n = sequences.subject, int(sequences.length.max(initial=0))
     step = np.arange(n)
@@ -78,31 +77,65 @@ def cell_misfit(model: type[Model], data: ModelData, theta: Array) -> pd.DataFra
     place = sequences.order[np.where(there, sequences.begin[:, None] + step, 0)]
     seen = {name: column[place] for name, column in flat.items()}  # [sequences, n]
     given = there & np.isfinite(seen["response"])
-    own = dict(zip(names, theta[subject].T, strict=True))
+    inside = given & (seen["response"] > 0) & (seen["response"] < seen["ceiling"])
+
+    def law(z: Array) -> tuple[Array, Array]:
+        """Return mean and log spread of each answer inside, by unconstrained parameters."""
+        mean, sd = _laws(model, parameters.constrain(z)[subject], seen, given)
+        return mean[inside], np.log(sd[inside])
+
+    at = fit.z
+    mean, log_sd = law(at)
+    codes = {"subject": subject, "sequence": np.arange(len(subject))}
+    rows = pd.DataFrame({name: seen[name][inside] for name in (*CELL, "value")}).assign(
+        **{k: np.repeat(code, inside.sum(axis=1)) for k, code in codes.items()}
+    )
+    x = rows["value"] - rows["value"].groupby(rows["sequence"]).transform("mean")
+    z = ((seen["response"] / seen["unit"])[inside] - mean) * np.exp(-log_sd)
+    rows["zx"], rows["xx"], rows["zz"] = z * x, x**2, z**2
+    for k, by in enumerate(STEP * np.eye(len(parameters))):
+        (high, high_sd), (low, low_sd) = law(at + by), law(at - by)
+        # Derivatives as they are expected, whatever the answers: those of z are -mean' / sd.
+        rows[f"slope{k}"] = -(high - low) / (2.0 * STEP) * np.exp(-log_sd) * x
+        rows[f"spread{k}"] = -2.0 / 3.0 * (high_sd - low_sd) / (2.0 * STEP)
+    cells = rows.groupby(["subject", *CELL])
+    sums, count = cells[[c for c in rows if c not in (*CELL, "subject")]].sum(), cells.size()
+    width, error = np.sqrt(sums["xx"]), np.sqrt(2.0 / (9.0 * count))
+    spread: pd.Series[float] = ((sums["zz"] / count) ** (1 / 3) - (1.0 - error**2)) / error
+    numbers = pd.concat([sums["zx"] / width, spread])
+    moved = pd.DataFrame({
+        k: pd.concat([sums[f"slope{k}"] / width, sums[f"spread{k}"] / count / error])
+        for k in range(len(parameters))
+    })  # fmt: skip
+    of = numbers.groupby("subject").indices
+    expected, squares = np.full((2, len(data)), np.nan)  # sums of the weights, and of their squares
+    for i, rows_of in of.items():
+        if fit.status[i] == "failed":
+            continue
+        jacobian = moved.to_numpy()[rows_of]
+        weights = 1.0 - np.linalg.eigvalsh(jacobian @ fit.covariance[i] @ jacobian.T)
+        expected[i], squares[i] = weights.sum(), (weights**2).sum()
+    misfit = (numbers**2).groupby("subject").sum().reindex(range(len(data))).to_numpy(dtype=float)
+    freedom = expected**2 / squares
+    enough = freedom > len(parameters)
+    p = scipy.stats.chi2.sf(misfit * expected / squares, np.where(enough, freedom, np.nan))
+    columns = {"misfit": misfit, "freedom": freedom, "misfit_p": p}
+    return pd.DataFrame({"subject": data.subjects, **columns})
+
+
+def _laws(
+    model: type[Model], theta: Array, seen: dict[str, Array], given: NDArray[np.bool_]
+) -> tuple[Array, Array]:
+    """Return mean and spread of each answer, [sequences, n], given those before it."""
+    own = dict(zip(model.parameters.names, theta.T, strict=True))
     first = SimpleNamespace(**{name: column[:, 0] for name, column in seen.items()})
-    observer, z = model.with_values(own, 0, first), np.full(given.shape, np.nan)
-    for t in range(n):
+    observer, (mean, sd) = model.with_values(own, 0, first), np.full((2, *given.shape), np.nan)
+    for t in range(given.shape[1]):
         trial = SimpleNamespace(**{name: column[:, t] for name, column in seen.items()})
         with np.errstate(all="ignore"):
             law, before = observer.respond(trial), observer.remembered()
-            z[:, t] = (trial.response / trial.unit - law.mean) / law.sd
+            mean[:, t], sd[:, t] = law.mean, law.sd
             observer.update(trial)
         for name, value in before.items():
             setattr(observer, name, np.where(given[:, t], getattr(observer, name), value))
-    inside = given & (seen["response"] > 0) & (seen["response"] < seen["ceiling"])
-    codes = {"subject": subject, "sequence": np.arange(len(subject))}
-    rows = pd.DataFrame({name: seen[name][inside] for name in (*CELL, "value")}).assign(
-        z=z[inside], **{k: np.repeat(code, inside.sum(axis=1)) for k, code in codes.items()}
-    )
-    rows["x"] = rows["value"] - rows["value"].groupby(rows["sequence"]).transform("mean")
-    rows["zx"], rows["xx"], rows["zz"] = rows["z"] * rows["x"], rows["x"] ** 2, rows["z"] ** 2
-    cells = rows.groupby(["subject", *CELL])
-    sums, count = cells[["zx", "xx", "zz"]].sum(), cells.size()
-    spread = 2.0 / (9.0 * count)
-    normal: pd.Series[float] = ((sums["zz"] / count) ** (1 / 3) - (1.0 - spread)) / np.sqrt(spread)
-    squares = sums["zx"] ** 2 / sums["xx"] + normal**2
-    by = squares.groupby("subject").agg(["sum", "size"]).reindex(range(len(data)))
-    freedom = 2 * by["size"] - len(names)
-    p = scipy.stats.chi2.sf(by["sum"], freedom.where(freedom > 0))
-    columns = {"misfit": by["sum"].array, "freedom": freedom.array, "misfit_p": p}
-    return pd.DataFrame({"subject": data.subjects, **columns})
+    return mean, sd

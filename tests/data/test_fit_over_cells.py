@@ -53,7 +53,7 @@ def test_the_estimates_are_where_the_sum_of_all_cells_is_highest(files, theta):
 
 def test_a_fit_says_whether_one_observer_describes_the_cells(files, tmp_path):
     """The third participant is ten times as noisy with words where these are called noisy."""
-    few = knownminds.fit(files, MODEL, over="cells", workers=1)
+    few = knownminds.fit(files[:1], MODEL, over="cells", workers=1)
     assert any("was not tested" in note for note in few.notes)
     values = dict(
         noise_text=0.02, noise_image=0.06, blur_slope=0.01, prior_precision=100.0, adaptation=0.1,

@@ -13,7 +13,6 @@ import pandas as pd
 from knownminds.agents import AGENTS
 from knownminds.environments import CONDITIONS, Trials
 from knownminds.inference.fits.model_data import ModelData
-from knownminds.inference.fits.point import maximum_a_posteriori
 from knownminds.inference.magnitudes.consistency_score import REPLICATES, prior_weight
 from knownminds.inference.magnitudes.cue_combination import (
     REFERENCES,
@@ -277,5 +276,4 @@ def observer_tests(data: Answers) -> pd.DataFrame:
     read = observer_data(data, ALL)
     if read is None:
         return pd.DataFrame(columns=[WHO, "without", "p"])
-    estimate = maximum_a_posteriori(read.model, read, workers=1).estimate
-    return misfit_and_nested(read.model, read, estimate, 1).rename(columns={"subject": WHO})
+    return misfit_and_nested(read.model, read, workers=1).rename(columns={"subject": WHO})

@@ -381,13 +381,13 @@ def _of_one_experiment(
 
 def _over_cells(task: FitTask, estimates: Estimates) -> Result:
     """Test whether an observer of magnitudes describes all cells, and what it could do without."""
-    names = list(task.agent.parameters.names)
-    if not has_cells(task.agent) or estimates.names != tuple(names):
+    question, data = task.question, task.data
+    if not has_cells(task.agent) or question.fixed or question.fit_lapse:
         return Result("")
     usable = (estimates.subjects["status"] != "failed").to_numpy()
-    theta = estimates.subjects.loc[usable, names].to_numpy(dtype=float)
-    data = task.data.repeat(np.flatnonzero(usable))
-    tests = misfit_and_nested(task.agent, data, theta, task.question.workers)
+    tests = misfit_and_nested(
+        task.agent, data.repeat(np.flatnonzero(usable)), workers=question.workers
+    )
     if tests["p"].isna().all():
         return Result("", notes=[FEW_CELLS])
     table = tests.pivot(index="subject", columns="without", values="p")

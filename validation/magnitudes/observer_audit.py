@@ -17,7 +17,6 @@ from knownminds.environments import CONDITIONS, MODALITIES, session_stream
 from knownminds.environments.magnitudes.magnitude import Magnitude
 from knownminds.inference.fits.model_data import ModelData
 from knownminds.inference.fits.nested_tests import nested_tests
-from knownminds.inference.fits.point import maximum_a_posteriori
 from knownminds.inference.magnitudes.consistency_score import COMPARISONS, shift_scores
 from knownminds.inference.magnitudes.magnitude_answers import BASE
 from knownminds.inference.magnitudes.observer_misfit import cell_misfit
@@ -172,8 +171,7 @@ def work(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
     if kind in SETTINGS and model is OBSERVER:
         return rows
     data = over_cells(OBSERVER, sessions, len(batch))
-    estimate = maximum_a_posteriori(OBSERVER, data, workers=1).estimate
-    rows["misfit"] = cell_misfit(OBSERVER, data, estimate)["misfit_p"]
+    rows["misfit"] = cell_misfit(OBSERVER, data, workers=1)["misfit_p"]
     tests = nested_tests(OBSERVER, data, workers=1)
     for name in NESTED:
         mine = tests[tests["without"] == f"{OBSERVER.name}_{name}"]
