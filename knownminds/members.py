@@ -29,7 +29,7 @@ KINDS: Mapping[str, str] = {
     "papers": "PAPER; its plan is the TOML file of this name in the folder plans beside it",
     "formats": "FORMATS, the shapes of tables that import reads",
     "maps": "no module: a TOML file of columns for import, its path from the package's folder",
-    "commands": "nothing by name: its import adds the command of this name",
+    "commands": "a class derived from Question, with this command",
     "audits": "study, work, say and OPTIONS, as the modules of shipped audits do",
 }
 T = TypeVar("T")

@@ -17,6 +17,7 @@ from knownminds.agents import AGENTS
 from knownminds.llm_adapters import ADAPTERS, HOSTS
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.verdicts import Verdict
+from knownminds.validation.questions import Doctor
 
 PACKAGE = "knownminds"
 COMPLETE = "complete"  # the verdict on an install that lacks nothing
@@ -33,7 +34,7 @@ NOTES = (
 )
 
 
-def doctor() -> Result:
+def compute(question: Doctor) -> Result:
     """Look at what is installed, and which adapters can run; no adapter is imported."""
     packages = _packages(importlib.metadata.requires(PACKAGE) or [], _version)
     wrong = packages[packages["state"] != "ok"].reset_index()
@@ -54,6 +55,7 @@ def doctor() -> Result:
         verdicts={"what is needed": Verdict("not complete" if lacks else COMPLETE, tuple(lacks))},
         tables={"Packages": packages, "Adapters": pd.DataFrame(adapters).set_index("adapter")},
         notes=NOTES,
+        exit_code=1 if lacks else 0,
     )
 
 

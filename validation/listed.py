@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -15,11 +16,23 @@ from knownminds.inference import MEASURES
 from knownminds.members import elsewhere
 from knownminds.validation.benchmarks.registry import PAPERS, plan_of
 from knownminds.validation.engine.result import Result
+from knownminds.validation.engine.screen import folded_table, shown, width_of_screen
 
 if TYPE_CHECKING:
-    from knownminds.validation.cli.look import ListAll
+    from .questions import ListAll
 
 FURTHER = "of no paper"  # in the place of a paper
+
+
+class Listing(Result):
+    """A page of all there is: no row is left out."""
+
+    def text(self) -> str:
+        """Return the title, tables whose cells are folded, and notes."""
+        texts = [self.title, *(folded_table(*shown(table)) for table in self.tables.values())]
+        width = width_of_screen()
+        texts += [fill(text, width, break_on_hyphens=False) for text in self.notes]
+        return "\n\n".join(texts)
 
 
 def compute(question: ListAll) -> Result:
@@ -37,11 +50,11 @@ def compute(question: ListAll) -> Result:
     if question.models or question.measures:
         registry: Mapping[str, Any] = AGENTS if question.models else MEASURES
         table = _summaries("model" if question.models else "measure", registry, registry)
-        return Result(f"{len(table)} {asked[0]}", tables={asked[0].capitalize(): table})
+        return Listing(f"{len(table)} {asked[0]}", tables={asked[0].capitalize(): table})
     rows = [
         {"paper": paper, "experiment": name, **_counts(name)} for name, paper in _papers().items()
     ]
-    return Result(
+    return Listing(
         f"{len(ENVIRONMENTS)} experiments, {len(AGENTS)} models, {len(MEASURES)} measures",
         tables={"Experiments": pd.DataFrame(rows).set_index(["paper", "experiment"])},
         notes=[
@@ -83,7 +96,7 @@ def _of_environment(name: str) -> Result:
     """Return the models that play an experiment, and the measures that are read off it."""
     if name not in ENVIRONMENTS:
         raise ValueError(unknown("environment", name, ENVIRONMENTS))
-    return Result(
+    return Listing(
         f"{name}: {ENVIRONMENTS[name].summary}",
         tables={
             "Models": _summaries("model", _models(name), AGENTS),

@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from knownminds.agents import Contaminants, Model
-    from knownminds.environments import Environment
+    from knownminds.agents import Contaminants
     from knownminds.llm_adapters.runs.admission import Caps
 
 Dials = TypeVar("Dials")
@@ -21,10 +20,10 @@ Dials = TypeVar("Dials")
 TEMPERATURES = {"cogbench": 0.0, "colliders": 0.0, "magnitudes": 0.7}
 
 
-def read_settings(texts: Sequence[str] | None) -> dict[str, Any]:
-    """Return what --set says; what is no JSON is text."""
+def read_settings(option: str, texts: Sequence[str] | None) -> dict[str, Any]:
+    """Read values from NAME=VALUE; what is no JSON is text."""
     settings: dict[str, Any] = {}
-    for name, value in _pairs("--set", texts):
+    for name, value in _pairs(option, texts):
         try:
             settings[name] = json.loads(value)
         except json.JSONDecodeError:
@@ -142,40 +141,3 @@ def read_mapping(columns: str | None) -> dict[str, str]:
     """Read --columns: ours=yours,..."""
     texts = [] if columns is None else columns.split(",")
     return dict(_pairs("--columns", texts))
-
-
-def resolve_experiment(
-    environment: str,
-    models: type[Model] | Sequence[type[Model]],
-    trials: int | None,
-    texts: Sequence[str] | None,
-    design: str | None = None,
-) -> tuple[Environment, dict[str, float]]:
-    """Build the experiment, and sort --set into its settings and true parameters."""
-    from knownminds.environments import make, unknown
-    from knownminds.validation.engine.arguments import resolve_environment
-
-    experiment = make(environment)
-    several = list(models) if isinstance(models, Sequence) else [models]
-    parameters = list(dict.fromkeys(name for model in several for name in model.parameters.names))
-    truth: dict[str, float] = {}
-    settings: dict[str, Any] = {}
-    if design is not None:
-        if "design" not in experiment.settings:
-            raise ValueError(f"{experiment.name} has a single design; got --design {design}.")
-        settings["design"] = design
-    for name, value in _pairs("--set", texts):
-        if name in parameters:
-            truth[name] = _number("--set", name, value)
-        elif name in experiment.settings:
-            try:
-                settings[name] = json.loads(value)
-            except json.JSONDecodeError:
-                settings[name] = value
-        else:
-            known = [*parameters, *experiment.settings]
-            whose = " or ".join(model.name for model in several)
-            kind = f"parameter of {whose} or setting" if several else "setting"
-            kind += f" of {experiment.name}"
-            raise ValueError(unknown(kind, name, known))
-    return resolve_environment(make(environment, **experiment.settings | settings), trials), truth

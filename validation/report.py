@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,31 +11,45 @@ from knownminds.llm_adapters.runs.ledger import has_run
 from knownminds.validation.engine.study import Rows, read_study
 from knownminds.validation.pages.result_page import write_page
 
-from .engine.question import StudyQuestion, load
+from .engine.question import StudyQuestion, load, verb
+from .questions import Report
 from .studies import FOLDERS, RESULT, RUN, STUDIES, STUDY, files_in
 
+report = verb(Report, __name__)
 
-def report(folder: str | Path) -> Path:
-    """Draw the page of a folder again, from what it holds; return the page's path.
 
-    Of a study that is not finished, the page shows what there is, and counts what is missing. A fit
-    or a score was written whole, and keeps its page.
+@dataclass(frozen=True)
+class Drawn:
+    """A page that was drawn.
 
-    Raises
-    ------
-    ValueError
-        If the folder holds no result.
+    Parameters
+    ----------
+    answered
+        Its file.
+    missing
+        Units of the study that are not there yet.
     """
-    return drawn(folder)[0]
+
+    answered: Path
+    missing: int = 0
+
+    def __str__(self) -> str:
+        """Return the file, and what is missing."""
+        unfinished = f"\nnot finished: {self.missing:,} units are missing" if self.missing else ""
+        return f"{self.answered}{unfinished}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the file, and how many units are missing."""
+        return {"report": str(self.answered), "missing": self.missing}
 
 
-def drawn(folder: str | Path) -> tuple[Path, int]:
-    """Draw the page as `report` does; return its path, and how many units are missing."""
-    page = Path(folder) / "report.html"
+def compute(question: Report) -> Drawn:
+    """Answer `report`."""
+    page = Path(question.folder) / "report.html"
     if not _held(page.parent) and (page.parent / RESULT).is_file() and page.is_file():
-        return page, 0
-    result = read_result(folder)
-    return write_page(result, folder), result.missing
+        return Drawn(page)
+    result = read_result(question.folder)
+    return Drawn(write_page(result, question.folder), result.missing)
 
 
 def read_result(folder: str | Path) -> Any:

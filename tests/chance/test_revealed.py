@@ -4,6 +4,7 @@ from fault_server import FaultServer, by_hash
 
 from knownminds.agents import RandomResponder
 from knownminds.llm_adapters.providers.token_sampler import TOKENISATIONS
+from knownminds.validation.chance.asked_contexts import environments_of
 from knownminds.validation.chance.chance_items import contexts_of
 from knownminds.validation.chance.interview import known_beliefs
 from knownminds.validation.chance.questions import RevealQuestion
@@ -24,7 +25,7 @@ def bent():
 @pytest.mark.parametrize("tokens", TOKENISATIONS)
 def test_a_uniform_sampler_comes_out_uniform_and_by_the_naive_reading_it_does_not(tokens, space):
     question = RevealQuestion(scenarios=("dice",), only=DIE, tokens=tokens, space=space, leak=0.3)
-    grid = question.environments("continuation")
+    grid = environments_of(question, "continuation")
     agents = {environment: RandomResponder(actions=12) for environment in grid}
     items = contexts_of(grid, plain=True)[:3]
     told = known_beliefs(agents, items, question, "exact")

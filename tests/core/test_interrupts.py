@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from knownminds.validation.cli import main, output
+from knownminds.validation import listed
+from knownminds.validation.cli import main
 from knownminds.validation.pages import result_page
 
 STUDY = ("recover", "instrumental_learning", "--model", "rescorla_wagner", "--subjects", "4")
@@ -43,7 +44,7 @@ def test_a_study_keeps_its_parts_and_no_page_that_is_not_whole(tmp_path, capsys,
 
 
 def test_nothing_is_kept_of_what_has_no_folder(capsys, monkeypatch):
-    monkeypatch.setattr(output.screen, "print", interrupt)
+    monkeypatch.setattr(listed, "compute", interrupt)
     assert ended("list") == 130
     assert capsys.readouterr().err == (
         "knownminds: stopped. Nothing new is kept; the same command begins where this one did.\n"
@@ -62,7 +63,7 @@ def test_an_interrupt_that_cannot_be_raised_where_it_comes_comes_again(monkeypat
     monkeypatch.setattr("sys.unraisablehook", lambda unraisable: None)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        monkeypatch.setattr(output.screen, "print", show)
+        monkeypatch.setattr(listed, "compute", show)
         began = time.monotonic()
         assert ended("list") == 130
         assert time.monotonic() - began < 20

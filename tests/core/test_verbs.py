@@ -30,6 +30,7 @@ NEEDED = {
     "page": ({"environment": PLACE, "out": "site"}, (PLACE, "--out", "site")),
     "power": ({"environment": PLACE, "effect": {"w": 0.2}}, (PLACE, "--effect", "w=0.2")),
     "recover": ({"environment": PLACE}, (PLACE,)),
+    "report": ({"folder": "study"}, ("study",)),
     "reveal": ({"scenarios": ["coins"], "llm": ["synthetic:belief_sampler"]},
                ("coins", "--llm", "synthetic:belief_sampler")),
     "run": ({"environment": PLACE, "llm": "synthetic:two_step_reduced"},
@@ -40,7 +41,7 @@ NEEDED = {
 }  # fmt: skip
 OF_COMMANDS = {"as_json", "full", "design", "help"}  # design is a setting: --set design=
 OF_FUNCTIONS = {"progress", "tell"}  # which are called on the way
-NO_QUESTIONS = {"feature_regression", "report"}
+NO_QUESTIONS = {"feature_regression"}
 each = pytest.mark.parametrize("verb", sorted(set(package.VERBS) - NO_QUESTIONS))
 
 
@@ -191,3 +192,62 @@ def test_scores_of_a_paper_are_those_of_the_command(knownminds, tmp_path):
     for wrong, rule in (({"network": "nonsense"}, "network"), ({"mass": 7.0}, "mass")):
         with pytest.raises(ValueError, match=rule):
             package.score(trials, **wrong)
+
+
+def test_an_answer_is_printed_by_the_command_line_alone(knownminds, tmp_path, capsys):
+    """What is written, simulated, imported or exported is a value with a text and JSON."""
+    file, out = tmp_path / "trials.csv", tmp_path / "moved.csv"
+    trials = package.simulate(PLACE, subjects=2, trials=6, truth={"w": 0.4}, out=file)
+    assert package.import_trials([file], out=out).n_subjects == 2
+    assert package.export_trials(file, tmp_path / "texts.jsonl").n_subjects == 2
+    assert capsys.readouterr() == ("", "")
+    played = ("simulate", PLACE, "--subjects", 2, "--trials", 6, "--set", "w=0.4")
+    for words, said in (
+        ((*played, "--out", file), f"{trials}, written to {file}"),
+        (("import", file, "--out", out), f"{trials}, written to {out}"),
+        (("export", file, "--out", out), f"{trials}, written to {out}"),
+    ):  # fmt: skip
+        code, printed, _ = knownminds(*words)
+        assert (code, printed.strip()) == (0, said)
+        code, printed, _ = knownminds(*words, "--json")
+        assert json.loads(printed)["out"] in (str(out), str(file))
+    code, printed, _ = knownminds(*played)
+    assert printed.splitlines()[0] == ",".join(trials.frame)
+    assert len(printed.splitlines()) == 1 + len(trials)
+
+
+def test_settings_of_an_experiment_are_set_alike_by_both(knownminds):
+    code, out, _ = knownminds("simulate", PLACE, "--subjects", 1, "--set", "n_days=7", "--json")
+    assert code == 0
+    assert (
+        json.loads(out)["trials_per_session"]
+        == len(package.simulate(PLACE, subjects=1, truth={"n_days": 7}))
+        == 14
+    )
+    with pytest.raises(ValueError, match="Nearest: n_days"):
+        package.simulate(PLACE, truth={"n_dys": 7})
+
+
+@pytest.mark.parametrize(
+    ("verb", "wrong", "sentence"),
+    [
+        ("recover", {"subjects": "20"}, "subjects is a whole number; got '20'"),
+        ("recover", {"subjects": [4, 2.5]}, "subjects is a whole number; got 2.5"),
+        ("recover", {"truth": "w=1"}, "truth is a dictionary"),
+        ("recover", {"lapse": "a"}, "lapse is a number"),
+        ("score", {"columns": "subject=who"}, "columns is a dictionary"),
+    ],
+)
+def test_an_argument_of_another_type_is_a_sentence(verb, wrong, sentence):
+    with pytest.raises(TypeError, match=re.escape(sentence)):
+        getattr(package, verb)(**NEEDED[verb][0] | wrong)
+
+
+def test_one_text_is_a_list_of_one_and_what_is_missing_is_named():
+    trials = package.simulate("instrumental_learning", subjects=3)
+    one = package.score(trials, measures="optimism_bias")
+    assert list(one["measures"]["measure"]) == ["optimism_bias"]
+    with pytest.raises(TypeError, match="recover: missing a required argument: 'environment'"):
+        package.recover()
+    with pytest.raises(ValueError, match=r"Trials\.from_frame"):
+        package.import_trials(trials.frame)

@@ -16,8 +16,7 @@ import pytest
 from knownminds.environments import make, session_stream
 from knownminds.validation.engine import engine
 from knownminds.validation.engine.cells import Cell
-from knownminds.validation.engine.engine import ShareDone
-from knownminds.validation.engine.question import Running
+from knownminds.validation.engine.question import Running, ShareDone
 from knownminds.validation.engine.study import Rows, Study
 
 # The works below live in this file, which worker processes cannot import: send them by value.

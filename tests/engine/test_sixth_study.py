@@ -16,8 +16,7 @@ from typing import ClassVar
 import pandas as pd
 
 from knownminds.agents import AGENTS
-from knownminds.validation.cli.application import command
-from knownminds.validation.cli.studies import run_study
+from knownminds.validation.cli.application import add
 from knownminds.validation.engine.engine import run
 from knownminds.validation.engine.population import check_step_loop, draw_subjects, live
 from knownminds.validation.engine.question import StudyQuestion, frozen_question, option
@@ -64,7 +63,7 @@ def say(rows):
     return rows.result("How often are choices repeated?", tables={"Repeats": table})
 
 
-command(Repeat, run_study)
+add(Repeat)
 '''
 
 

@@ -5,7 +5,8 @@ import pytest
 from knownminds.llm_adapters import ADAPTERS
 from knownminds.validation import doctor as doctors
 from knownminds.validation.cli import main
-from knownminds.validation.doctor import COMPLETE, KEYS, doctor
+from knownminds.validation.doctor import COMPLETE, KEYS, compute
+from knownminds.validation.questions import Doctor
 
 LINES = (
     "numpy>=2.0",
@@ -17,7 +18,7 @@ LINES = (
 
 
 def test_what_every_install_needs_is_there():
-    result = doctor()
+    result = compute(Doctor())
     needed = result["Packages"].xs("", level="extra")
     assert {"numpy", "numba", "pymc", "typer"} <= set(needed.index)
     assert set(needed["state"]) == {"ok"}

@@ -46,7 +46,7 @@ def test_a_questionnaire_is_imported_from_its_items_and_scored(answered, tmp_pat
     assert "sums and delays, from the answers before" in derived
     measure = MEASURES["temporal_discounting"]
     there = measure.values(Trials.from_frame(answered, environment=PLACE)).value
-    np.testing.assert_array_equal(measure.values(found.trials).value, there)
+    np.testing.assert_array_equal(measure.values(found.answered).value, there)
 
 
 def test_blocks_are_found_where_the_means_change_places(tmp_path):
@@ -60,4 +60,4 @@ def test_blocks_are_found_where_the_means_change_places(tmp_path):
     played[kept].rename(columns={"response": "sure"}).to_csv(file, index=False)
     told = read_map(["subject=subject,response=sure"])
     back = run_import(AskImport([file], environment="restless_bandit", mapping=told))
-    assert back.trials.frame["block"].tolist() == played["block"].tolist()
+    assert back.answered.frame["block"].tolist() == played["block"].tolist()

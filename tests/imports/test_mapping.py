@@ -59,7 +59,7 @@ def test_rows_of_a_day_a_balloon_or_a_play_are_understood(tmp_path):
     text = text.replace("Xis", "none")
     gaps = told.merged(ColumnMap(missing=("none",)))
     found = run_import(AskImport([write(tmp_path, text)], environment="two_step", mapping=gaps))
-    frame = found.trials.frame
+    frame = found.answered.frame
     for truth in made.trials:
         row = frame[frame["trial"] == truth["trial"]].iloc[0]
         assert (row["stage"], row["state"]) == (truth["stage"], truth["state"])
@@ -71,14 +71,14 @@ def test_rows_of_a_day_a_balloon_or_a_play_are_understood(tmp_path):
     file = write(tmp_path, made.text, "b.txt")
     asked = AskImport([file], environment="balloon_risk", settings={"maxima": [12]}, mapping=told)
     found = run_import(asked)
-    assert found.trials.frame["action"].tolist() == [one["action"] for one in made.trials]
+    assert found.answered.frame["action"].tolist() == [one["action"] for one in made.trials]
     made = their_files.games(seed=4)
     told = read_map(["subject=kind,game=run,play=trial,action=choice"])
     text = made.text.lstrip("\ufeff").replace("\n", ",me\n").replace("reward,me", "reward,kind", 1)
     found = run_import(
         AskImport([write(tmp_path, text, "g.csv")], environment="horizon", mapping=told)
     )
-    assert found.trials.frame["mean_0"].tolist() == pytest.approx(
+    assert found.answered.frame["mean_0"].tolist() == pytest.approx(
         [t["mean_0"] for t in made.trials]
     )
 
@@ -93,7 +93,7 @@ def test_screens_of_a_browser_are_trials_where_a_mapping_says_so(tmp_path):
     file = write(tmp_path, made.text, "study.txt")
     asked = AskImport([file], environment="instrumental_learning", mapping=told, where=where)
     found = run_import(asked)
-    rows = found.trials.frame.to_dict("records")
+    rows = found.answered.frame.to_dict("records")
     assert len(rows) == len(made.trials)
     for row, truth in zip(rows, made.trials, strict=True):
         for name, value in truth.items():

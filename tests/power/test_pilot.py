@@ -19,7 +19,7 @@ from knownminds.validation.engine.population import draw_subjects
 from knownminds.validation.engine.study import Batch, Study
 from knownminds.validation.power.operating_characteristics import conditions_lived
 from knownminds.validation.power.pilot import read_pilot
-from knownminds.validation.power.power import as_played, power
+from knownminds.validation.power.power import power
 from knownminds.validation.power.power_study import effect_search, notes_of
 from knownminds.validation.power.questions import Power
 
@@ -145,15 +145,14 @@ def test_a_study_from_a_pilot_has_its_model_and_its_settings_unless_others_are_n
     stored = {"command": "knownminds fit people.parquet", "options": options}
     (tmp_path / "result.json").write_text(json.dumps(stored, default=str))
     question = Power("instrumental_learning", {"alpha": 0.1}, pilot=tmp_path, comparison="paired")
-    read = as_played(question)
-    assert (read.model, read.environment.settings["n_visits"]) == ("rescorla_wagner", 6)
-    assert as_played(replace(question, environment=PLACE)).environment is PLACE
+    assert (question.model, question.environment.settings["n_visits"]) == ("rescorla_wagner", 6)
+    assert replace(question, environment=PLACE).environment is PLACE
     typed = {name: None for name in Power.options()} | {"environment": "instrumental_learning"}
     typed |= {"model": Power.model, "pilot": str(tmp_path), "effect": "alpha=.1"}
     for truth, visits in ((None, 6), (["n_visits=8"], 8)):
-        given = Power.read({**typed, "truth": truth})
-        assert given["model"] == "rescorla_wagner"
-        assert given["environment"].settings["n_visits"] == visits
+        given = Power.of_typed({**typed, "truth": truth})
+        assert given.model == "rescorla_wagner"
+        assert given.environment.settings["n_visits"] == visits
 
 
 def stored_fit(folder, formula, terms, low="control", high="patient"):
@@ -185,7 +184,7 @@ def stored_fit(folder, formula, terms, low="control", high="patient"):
 def test_a_pilot_with_a_formula_is_one_of_two_groups(tmp_path):
     stored = stored_fit(tmp_path, ["alpha ~ group"], ["alpha ~ group[T.patient]"])
     question = Power("instrumental_learning", {"alpha": "pilot"}, pilot=tmp_path)
-    sought = effect_search(as_played(replace(question, comparison="between")))
+    sought = effect_search(replace(question, comparison="between"))
     (cell,) = sought.cells([4], [1], [None])
     assert "fitted with alpha ~ group, of group control and group patient" in notes_of(cell)[1]
     assert cell.make().n_trials == 24
@@ -213,9 +212,7 @@ def test_a_pilot_with_a_formula_is_one_of_two_groups(tmp_path):
     # All 100 draws; 1,024 points of a group are good for .001.
     assert abs(sought.size - np.mean(apart)) < 0.005
     # A difference that is stated is from the first group, not from the pilot's second one.
-    stated = effect_search(
-        as_played(replace(question, effect={"alpha": 0.05}, comparison="between"))
-    )
+    stated = effect_search(replace(question, effect={"alpha": 0.05}, comparison="between"))
     (cell,) = stated.cells([4], [1], [None])
     both = (cell, replace(cell, population=replace(cell.population, condition="second")))
     study = Study("power", both, 60, 3, "replicate", {})

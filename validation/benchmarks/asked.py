@@ -14,7 +14,7 @@ from .benchmark import Played, read_benchmark, take_answers
 from .features import read_features
 from .page import below, benchmark_result, only_claims
 from .plan import Plan, read_plan
-from .questions import AskBenchmark
+from .questions import SHOWN, AskBenchmark
 from .registry import paper_of, plan_of
 from .running import (
     blocked_of,
@@ -25,7 +25,6 @@ from .running import (
     watching,
 )
 
-SHOWN = "-"  # the plan that --plan without a file asks to see
 TOO_FEW = 4  # the exit code if fewer trials are readable than --fail-under asks for
 
 benchmark = verb(AskBenchmark, __name__)

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from knownminds.validation.costs.questions import Calling
-from knownminds.validation.engine.question import frozen_question, option
+from knownminds.validation.engine.question import asked_by, option
 from knownminds.validation.reading import read_caps
+from knownminds.validation.studies import BENCHMARK
 
 if TYPE_CHECKING:
     from knownminds.llm_adapters.runs.admission import Caps
     from knownminds.validation.engine.result import Result, Text  # noqa: F401 - in a string
 
+SHOWN = "-"  # the plan that --plan without a file asks to see
 
-@frozen_question
+
+@asked_by(
+    "benchmark", "benchmarks.asked", holds=BENCHMARK, rare="images price features people templates"
+)
 class AskBenchmark(Calling["Result | Text"]):
     """Let models take a paper's experiments, and make its tables and figures of them.
 
@@ -25,51 +30,31 @@ class AskBenchmark(Calling["Result | Text"]):
 
     Parameters
     ----------
-    name
-        The benchmark.
-    llm
-        PROVIDER:MODEL, once for each participant; PROVIDER:MODEL?reasoning_effort=low with
+    name : The benchmark.
+    llm : PROVIDER:MODEL, once for each participant; PROVIDER:MODEL?reasoning_effort=low with
         settings of its own.
-    plan
-        A plan of your own, or the models' tables of one; without a file, print the plan.
-    small
-        A tenth of the sessions.
-    seed
-        Everything random follows from it; the plan's, if left out.
-    paraphrases
-        Number of wordings of every question; the page then says how much wording matters.
-    templates
-        EXPERIMENT.toml, or a folder of such files: your words, asked beside the shipped ones.
-    images
-        PROVIDER:MODEL to be treated as able to read images.
-    caps
-        NAME=MOST of all runs together: calls, tokens, dollars, ...; answer_tokens.
-    features
-        A CSV file of what is known of the models.
-    people
-        Trials of people, who are a participant; of cogbench also a CSV file of values: metric,
+    plan : A plan of your own, or the models' tables of one; without a file, print the plan.
+    small : A tenth of the sessions.
+    seed : Everything random follows from it; the plan's, if left out.
+    paraphrases : Number of wordings of every question; the page then says how much wording matters.
+    templates : EXPERIMENT.toml, or a folder of such files: your words, asked beside the shipped
+        ones.
+    images : PROVIDER:MODEL to be treated as able to read images.
+    caps : NAME=MOST of all runs together: calls, tokens, dollars, ...; answer_tokens.
+    features : A CSV file of what is known of the models.
+    people : Trials of people, who are a participant; of cogbench also a CSV file of values: metric,
         value.
-    from_
-        Answers that there are: files of trials, folders of runs, logs of Inspect's, the folder of
-        the paper's own public files. With --llm they stand beside models that run now.
-    claims
-        Print the paper's claims alone, each with its verdict.
-    numbers
-        Print the paper's numbers alone, each beside ours.
-    fail_under
-        Exit code 4 if in some cell a smaller share of trials is readable, 0 to 1.
-    out
-        Folder of the benchmark.
+    from_ : Answers that there are: files of trials, folders of runs, logs of Inspect's, the folder
+        of the paper's own public files. With --llm they stand beside models that run now.
+    claims : Print the paper's claims alone, each with its verdict.
+    numbers : Print the paper's numbers alone, each beside ours.
+    fail_under : Exit code 4 if in some cell a smaller share of trials is readable, 0 to 1.
+    out : Folder of the benchmark.
     """
-
-    command: ClassVar[str] = "benchmark"
-    verb: ClassVar[str] = "benchmark"
-    computed_in: ClassVar[str] = "benchmarks.asked"
-    rare: ClassVar[tuple[str, ...]] = ("images", "price", "features", "people", "templates")
 
     name: str = option(argument=True, kw_only=False)
     llm: Sequence[str] = ()
-    plan: str | None = None
+    plan: str | None = option(default=None, alone=SHOWN)
     small: bool = False
     seed: int | None = None
     paraphrases: int = 1
@@ -85,6 +70,11 @@ class AskBenchmark(Calling["Result | Text"]):
     dry_run: bool = False
     fail_under: float | None = None
     out: str | Path | None = option(read=Path, default=None)
+
+    @property
+    def left_in(self) -> Path | None:
+        """The folder of the benchmark, unless only its plan or its price is asked for."""
+        return None if self.dry_run or self.plan == SHOWN else self.folder
 
     @property
     def folder(self) -> Path:

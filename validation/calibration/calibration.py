@@ -21,7 +21,6 @@ from knownminds.validation.engine.arguments import (
     check_count,
     check_truth,
     chosen_options,
-    one_of,
     resolve_environment,
 )
 from knownminds.validation.engine.cells import Cell, CellAnalysis, Population
@@ -59,7 +58,6 @@ from .simulator import live_in_simulator, simulator_options
 if TYPE_CHECKING:
     from knownminds.inference import HierarchicalFit
 
-METHODS = ("map", "hierarchical")
 N_RANKS = 99  # draws the truth is ranked among: 100 equally likely ranks
 LEVEL = 0.05  # of the whole family of quantities
 REPLICATES_PER_BATCH = 128
@@ -182,7 +180,6 @@ def calibration_cell(question: Calibrate) -> Cell:
     environment = resolve_environment(question.environment, question.trials)
     agent, method = question.agent, question.method
     agent.check_plays(environment)
-    one_of("method", method, METHODS)
     if question.truth:
         raise ValueError(
             f"Calibration draws the truth from the prior; got --set {next(iter(question.truth))}. "

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from knownminds.validation.engine.question import ExperimentQuestion, frozen_question, option
+from knownminds.validation.engine.question import ExperimentQuestion, asked_by, option
 
 if TYPE_CHECKING:
     from knownminds.agents import Model
@@ -14,7 +14,11 @@ if TYPE_CHECKING:
     from knownminds.validation.engine.result import Result  # noqa: F401 - named in a string
 
 
-@frozen_question
+@asked_by(
+    "calibrate",
+    "calibration.calibration",
+    rare="correlated formula around quantities simulator clear most questions adaptive",
+)
 class Calibrate(ExperimentQuestion["Result"]):
     """Ask whether posteriors are right: simulation-based calibration.
 
@@ -27,58 +31,32 @@ class Calibrate(ExperimentQuestion["Result"]):
 
     Parameters
     ----------
-    model
-        Whose posteriors; the experiment's usual model if not given.
-    replicates
-        Posteriors; fewer than some 12 to 20 are not judged. Fewer do not notice, with a chance of
-        80%, a posterior that is half as wide as it should be.
-    subjects
-        Subjects of a group (hierarchical); 20 if not given. Single posteriors have one.
-    method
-        map (single posteriors) or hierarchical. "map" is each subject's posterior, as
-        `recover --method map` uses it.
-    correlated
-        Parameters go together (hierarchical). Correlations are drawn from what the fit
+    model : Whose posteriors; the experiment's usual model if not given.
+    replicates : Posteriors; fewer than some 12 to 20 are not judged. Fewer do not notice, with a
+        chance of 80%, a posterior that is half as wide as it should be.
+    subjects : Subjects of a group (hierarchical); 20 if not given. Single posteriors have one.
+    method : map (single posteriors) or hierarchical. "map" is each subject's posterior, as `recover
+        --method map` uses it.
+    correlated : Parameters go together (hierarchical). Correlations are drawn from what the fit
         takes for granted, and the fit estimates them.
-    formula
-        "alpha ~ session + (session | subject)" (hierarchical). By it parameters change from one of
-        a subject's sessions to the next.
-    truth
-        NAME=VALUE: a setting of the experiment. Parameters are drawn, or held by `fixed`.
-    fixed
-        NAME=VALUE: a parameter held at a value, in the truth and in the fit.
-    around
-        Trials, or the folder of a run: calibrate around these data. True values are then drawn from
-        the posteriors of the data's subjects, one after the other, and ranked given these trials
-        and the simulated ones. For single posteriors.
-    quantities
-        Further quantities that are ranked: expressions of parameters, "alpha * beta". Of a group
-        the mean over its subjects.
-    simulator
-        A Python file of the model's author with a function simulate(parameters, session, rng). It
-        plays the sessions in the place of the model, whose definition it does not share:
+    formula : "alpha ~ session + (session | subject)" (hierarchical). By it parameters change from
+        one of a subject's sessions to the next.
+    truth : NAME=VALUE: a setting of the experiment. Parameters are drawn, or held by `fixed`.
+    fixed : NAME=VALUE: a parameter held at a value, in the truth and in the fit.
+    around : Trials, or the folder of a run: calibrate around these data. True values are then drawn
+        from the posteriors of the data's subjects, one after the other, and ranked given these
+        trials and the simulated ones. For single posteriors.
+    quantities : Further quantities that are ranked: expressions of parameters, "alpha * beta". Of a
+        group the mean over its subjects.
+    simulator : A Python file of the model's author with a function simulate(parameters, session,
+        rng). It plays the sessions in the place of the model, whose definition it does not share:
         ``for seen in session: session.take(choice)``. For single posteriors.
-    clear
-        Go on until the verdict is clear, with twice as many replicates each time: a quantity is
+    clear : Go on until the verdict is clear, with twice as many replicates each time: a quantity is
         not calibrated, or a posterior would be noticed with a chance of 80% that is so many times
         as wide as it should be (0.85). `replicates` is the first number. The level of 5% is shared
         among the looks, half of what is left to each.
-    most
-        The largest number of replicates, with `clear`.
-
-    Raises
-    ------
-    ValueError
-        At the first argument that does not fit the rules; nothing is written then.
+    most : The largest number of replicates, with `clear`.
     """
-
-    command: ClassVar[str] = "calibrate"
-    rare: ClassVar[tuple[str, ...]] = (
-        "correlated", "formula", "around", "quantities", "simulator", "clear", "most", "questions",
-        "adaptive",
-    )  # fmt: skip
-    verb: ClassVar[str] = "calibrate"
-    computed_in: ClassVar[str] = "calibration.calibration"
 
     environment: Environment | str = option(argument=True, kw_only=False)
     model: type[Model] | str | None = option(default=None, kw_only=False)

@@ -40,6 +40,7 @@ from knownminds.validation.costs.connect import (
 )
 from knownminds.validation.costs.questions import RUNS
 
+from .asked_contexts import environments_of, facts_of, reworded_of
 from .chance_items import ChanceItem, contexts_of, question_about, questions_of
 from .questions import GRID, RevealQuestion
 from .stated_answers import Readings, stated_frame
@@ -89,7 +90,7 @@ class Interview:
         if llm.partition(":")[0] == "synthetic":
             _check_drawn(who)
             return self._ask_agent(llm)
-        first = self.question.environments("question")[0]
+        first = environments_of(self.question, "question")[0]
         adapter = connect(who.llm, first, seed=self.question.seed, **self._reach)
         try:
             return self._ask_adapter(adapter, who)
@@ -112,10 +113,10 @@ class Interview:
             items = self._items(what, grid, plain)
             return exact_beliefs(adapter, items, question)
 
-        first = {"contexts": question.environments(form)[:1]}
+        first = {"contexts": environments_of(question, form)[:1]}
         if question.stated:
-            first["questions"] = question.environments("stated")[:1]
-        options = question.facts(source, form)
+            first["questions"] = environments_of(question, "stated")[:1]
+        options = facts_of(question, source, form)
         if source == "exact":
             options["chat"] = question.chat
         sent = {
@@ -133,9 +134,9 @@ class Interview:
             items = self._items(what, grid, True)
             return known_beliefs(agents, items, question, source, wording)
 
-        agent = known_agent(model, question.environments(form)[0], question.truth)
-        stated = question.stated and agent.plays(question.environments("stated")[0])
-        options = question.facts(source, form) | ({} if stated else {"stated": False})
+        agent = known_agent(model, environments_of(question, form)[0], question.truth)
+        stated = question.stated and agent.plays(environments_of(question, "stated")[0])
+        options = facts_of(question, source, form) | ({} if stated else {"stated": False})
         options |= {"tokens": question.tokens, "space": question.space, "leak": question.leak}
         options |= {"truth": question.truth}
         return self._asked(f"{llm} ({question.tokens})", read, form, stated, options)
@@ -145,9 +146,9 @@ class Interview:
     ) -> AskedModel:
         """Ask about all contexts, then in questions, then in other words."""
         question = self.question
-        further = question.reworded(form)  # before the first question: there may be too few
-        contexts = read("contexts", question.environments(form), 1)
-        answers = read("questions", question.environments("stated"), 1) if stated else None
+        further = reworded_of(question, form)  # before the first question: there may be too few
+        contexts = read("contexts", environments_of(question, form), 1)
+        answers = read("questions", environments_of(question, "stated"), 1) if stated else None
         reworded = [read("contexts", grid, k).beliefs for k, grid in enumerate(further, start=2)]
         frame = stated_frame(name, contexts.beliefs, answers)
         return AskedModel(name, contexts, frame, options, reworded)

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from knownminds.inference.chance.wording_variance import joined_wordings
+from knownminds.llm_adapters import Failed
 from knownminds.validation.benchmarks.paper import About, Answers
 from knownminds.validation.benchmarks.revealed_belief import PAPER, material
 from knownminds.validation.engine.question import verb
@@ -52,7 +53,10 @@ def compute(question: RevealQuestion) -> RevealAnswer:
     }
     stated = [old.stated for old in before]
     for one in question.llm:
-        answers = Interview(question).ask(one)
+        try:
+            answers = Interview(question).ask(one)
+        except Failed as error:
+            raise ValueError(str(error)) from None
         name = answers.name
         while name in how:
             name += "'"

@@ -19,7 +19,7 @@ import typer
 
 from knownminds.members import listed
 
-from .application import app
+from .application import add, app
 from .interrupts import CODE, NOTHING_KEPT, Stopped, come_again
 from .output import complain, print_json, speak
 from .plugins import load_all, taken_from
@@ -38,14 +38,13 @@ GROUPS = {
     "Look after studies": ("report",),
 }  # fmt: skip
 PANELS = {verb: group for group, verbs in GROUPS.items() for verb in verbs}
-_MODULES = {verb: place.module for verb, place in listed("commands").items()}
-PANELS |= dict.fromkeys(_MODULES.keys() - PANELS.keys(), "Of other packages")
+_PLACES = listed("commands")
+PANELS |= dict.fromkeys(_PLACES.keys() - PANELS.keys(), "Of other packages")
 VERBS = tuple(PANELS)
-for _module in dict.fromkeys(_MODULES.values()):
-    import_module(_module)  # which adds its commands
-app.registered_commands.sort(key=lambda command: VERBS.index(str(command.name)))
-for _command in app.registered_commands:
-    _command.rich_help_panel = PANELS[str(_command.name)]
+for _verb, _panel in PANELS.items():
+    _known = vars(import_module(_PLACES[_verb].module)).values()
+    _kinds = (one for one in _known if isinstance(one, type))
+    add(next(one for one in _kinds if vars(one).get("command") == _verb), _panel)
 
 __all__ = ["app", "main"]
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 import importlib.metadata
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Mapping
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from types import MappingProxyType
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from knownminds.validation.engine.question import Question, TypedOption
+from knownminds.validation.engine.question import Question, ShareDone, TypedOption
 
-from .interrupts import NOTHING_KEPT, Stopped
-from .output import Form, note, print_json
+from .interrupts import Stopped, kept_in
+from .output import Form, check_own_folder, note, print_json, progress_bar
 from .run_file import typed_values, write_run_file
 
 Json = Annotated[
@@ -24,7 +26,6 @@ Json = Annotated[
 Full = Annotated[
     bool, typer.Option("--full", metavar=" ", help="Print all tables and notes, not what answers.")
 ]
-Asked = TypeVar("Asked", bound=Question[Any])
 
 
 def _without_types(parameters: list[Any]) -> list[Any]:
@@ -76,12 +77,18 @@ def every_command(
 class Command(TyperCommand):
     """A command that takes an option once, unless it takes a list: no value is passed over."""
 
+    alone: Mapping[str, str] = MappingProxyType({})  # what options mean without a value
+
     def get_params(self, ctx: Any) -> Any:
         """Return all parameters, none of which shows its type."""
         return _without_types(list(super().get_params(ctx)))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Refuse an option that is given twice."""
+        """Refuse an option that is given twice; fill in what one means without a value."""
+        pairs = zip(args, [*args[1:], "--"], strict=False)
+        bare = self.alone.keys() & {word for word, after in pairs if after.startswith("--")}
+        for word in bare:
+            args.insert(args.index(word) + 1, self.alone[word])
         for parameter in self.params:
             values = typed_values(parameter, args)
             single = not (getattr(parameter, "multiple", True) or getattr(parameter, "is_flag", 0))
@@ -92,20 +99,8 @@ class Command(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-def command(
-    question: type[Asked],
-    run: Callable[[Asked, Form], None],
-    parser: type[Command] = Command,
-) -> None:
-    """Make a command: its options are those of a question's fields, --json and --full.
-
-    Parameters
-    ----------
-    run
-        Called with the question that was typed, and how its answer is printed.
-    parser
-        What takes the words apart, if they are no plain options.
-    """
+def add(question: type[Question[Any]], panel: str | None = None) -> None:
+    """Add a command to a panel of the help: its options are those of the question's fields."""
     options = {**question.options(), "as_json": TypedOption(Json, False)}
     if question.screened:
         options["full"] = TypedOption(Full, False)
@@ -113,18 +108,12 @@ def command(
     def typed(context: typer.Context, **given: Any) -> None:
         form = Form.of(given.pop("as_json"), given.pop("full", False))
         values = dict(given)
-        end: typer.Exit | None = None
-        try:
-            run(question.of_typed(given), form)  # type: ignore[arg-type]
-        except typer.Exit as caught:  # an exit code of a result, which is there
-            end = caught
-        except KeyboardInterrupt:
-            raise Stopped(NOTHING_KEPT) from None
+        code = _answer(question.of_typed(given), form)
         if values.get("out") is not None and Path(values["out"]).is_dir():
             file = Path(values["out"]) / f"{question.command}.toml"
             write_run_file(file, context.command, values, context.obj or ())
-        if end is not None:
-            raise end
+        if code:
+            raise typer.Exit(code)
 
     keyword = inspect.Parameter.KEYWORD_ONLY
     parameters = [inspect.Parameter("context", keyword, annotation=typer.Context)]
@@ -138,26 +127,38 @@ def command(
     text = re.sub(r"(?<!\n)\n(?!\n)", " ", text)  # a paragraph is wrapped by the screen
     first, _, more = text.partition("\n\n")
     typed.__doc__ = text if "exit code" in more else first
-    app.command(question.command, cls=parser)(typed)
+    alone = {f"--{one.name}": one.metadata.get("alone") for one in fields(question)}
+    kind = type("Command", (Command,), {"alone": {k: v for k, v in alone.items() if v}})
+    app.command(question.command, cls=kind, rich_help_panel=panel)(typed)
 
 
-def leave(result: Any, out: Any, form: Form) -> None:
-    """Print a result, and leave its report in a folder, if there is one."""
-    where = "a report with --out FOLDER"
-    if out is not None:
-        page = result.save(out)
-        where = "the report"
-        note(f"report: {page}")
-    print_result(result, form, where)
-
-
-def print_result(result: Any, form: Form, where: str) -> None:
-    """Print a result: what answers and `where` the rest is, or all of it."""
+def _answer(question: Question[Any], form: Form) -> int:
+    """Answer a question, print the answer, leave its page in a folder; return the exit code."""
+    folder, where = question.left_in, "a report with --out FOLDER"
+    if folder is not None:
+        check_own_folder(question.holds or "", folder)
+    try:
+        with progress_bar(question.command) as draw:
+            told = {"tell": note, "progress": draw}
+            named = {one.name for one in fields(question)}
+            said = replace(question, **{k: v for k, v in told.items() if k in named}).said()
+        if said is None:
+            return 0
+        if folder is not None:
+            where = "the report"
+            if hasattr(said, "save"):
+                note(f"report: {said.save(folder)}")
+    except ShareDone as done:
+        note(str(done))
+        return 0
+    except KeyboardInterrupt as stopped:
+        raise Stopped(str(stopped) or kept_in(folder)) from None
     if form is Form.JSON:
-        print_json(result.to_dict())
-    elif not hasattr(result, "screen"):  # which says all there is in some lines
-        print(result)
-    elif form is Form.FULL:
-        print(result.text())
+        print_json(said.to_dict())
+    elif not hasattr(said, "screen"):  # which says all there is in some lines
+        print(said)
+    elif form is Form.FULL or not question.screened:
+        print(said.text())
     else:
-        print(result.screen(f"--full, or {where}" if where else "--full"))
+        print(said.screen(f"--full, or {where}"))
+    return getattr(said, "exit_code", 0)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import _thread
-import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from knownminds.validation.studies import RUN
+
 CODE = 130  # the exit code
 NOTHING_KEPT = "Nothing new is kept; the same command begins where this one did."
+RESUMED = ("parts/*.parquet", RUN)  # files of what goes on where it stopped
 SOON = 0.05  # seconds
 
 
@@ -21,17 +21,11 @@ class Stopped(Exception):  # noqa: N818 - it is no error
     """A command was interrupted; the text says what is kept."""
 
 
-@contextmanager
-def kept_in(folder: str | os.PathLike[str] | None, files: str) -> Iterator[None]:
-    """Let an interrupt say what is kept: files of this pattern in a folder, if one was named."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        if folder is None:
-            raise Stopped(f"{NOTHING_KEPT} With --out it would go on.") from None
-        if not any(Path(folder).rglob(files)):
-            raise
-        raise Stopped(f"What was finished is kept in {folder}; the same command goes on.") from None
+def kept_in(folder: Path | None) -> str:
+    """Say what is kept in a folder: parts of a study, or the ledger of a run."""
+    if folder is None or not any(any(folder.rglob(files)) for files in RESUMED):
+        return NOTHING_KEPT
+    return f"What was finished is kept in {folder}; the same command goes on."
 
 
 def _interrupt_main_thread() -> None:

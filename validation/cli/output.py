@@ -12,14 +12,12 @@ from textwrap import wrap
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from knownminds.validation.studies import FOLDERS, files_in
 
 WIDTH = 80  # of an error on a terminal
 
 # Words as they are: "openai:m:" is no emoji and "[m]" no colour.
-screen = Console(highlight=False, emoji=False, markup=False)
 notes = Console(stderr=True, highlight=False, emoji=False, markup=False)
 
 
@@ -52,16 +50,6 @@ class Form(Enum):
         if as_json and full:
             raise ValueError("--json prints all there is; --full is given beside it. Leave it out.")
         return cls.JSON if as_json else cls.FULL if full else cls.SCREEN
-
-
-def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table that fits the screen and cuts no name: the first column is never wrapped."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for number, name in enumerate(head):
-        table.add_column(name, no_wrap=number == 0, overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    screen.print(table)
 
 
 def note(text: str) -> None:

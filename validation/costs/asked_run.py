@@ -266,7 +266,8 @@ def _rehearsed(
     system = Participant.read(question.llm).settings(how.settings).system
     prompts = _first_prompts(question, environment, system)
     shown = [f"\nPrompt {k}:\n\n{text}" for k, text in enumerate(prompts, start=1)]
-    return Text("\n".join([about, *shown]), {"prompts": prompts} if prompts else {})
+    text = "\n".join([about, *shown])
+    return Text(text, {"text": text, "prompts": prompts} if prompts else {})
 
 
 def _first_prompts(question: AskRun, environment: Environment, system: str | None) -> Sequence[str]:

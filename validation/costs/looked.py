@@ -61,7 +61,7 @@ def compute(question: Look) -> Result:
         for number, one in enumerate(shown)
     ]
     rows = [{"experiment": part.title, "trials shown": len(part.rows)} for part in parts]
-    result = Result(
+    return Result(
         f"{question.name}: what is shown, and how answers are read",
         tables={"Parts": pd.DataFrame(rows).set_index("experiment")},
         parts=parts,
@@ -69,8 +69,6 @@ def compute(question: Look) -> Result:
         options=question.option_values(),
         command=question.command_line(),
     )
-    result.save(question.out or f"look-{question.name}")
-    return result
 
 
 def _places(question: Look) -> list[tuple[str, Environment]]:

@@ -12,7 +12,9 @@ from knownminds.members import listed
 from knownminds.validation.engine.question import (
     PlayedQuestion,
     Question,
+    asked_by,
     frozen_question,
+    load,
     option,
     take_usual_model,
 )
@@ -23,22 +25,23 @@ from knownminds.validation.reading import (
     read_range,
     read_temperature,
 )
+from knownminds.validation.studies import RUN
 
 if TYPE_CHECKING:
     from knownminds.agents import Contaminants, Model
     from knownminds.environments import Environment
     from knownminds.inference import Analysis
     from knownminds.llm_adapters import Adapter
-    from knownminds.llm_adapters.known_agents.serve import Served  # noqa: F401 - in a string
+    from knownminds.llm_adapters.known_agents.serve import Served
     from knownminds.llm_adapters.runs.admission import Caps
     from knownminds.llm_adapters.runs.prices import Price
-    from knownminds.llm_adapters.runs.run_result import Run  # noqa: F401 - in a string
+    from knownminds.llm_adapters.runs.run_result import Run
     from knownminds.validation.engine.result import (
         Result,  # noqa: F401 - named in a string
-        Text,  # noqa: F401 - in a string
+        Text,
     )
 
-    from .several_runs import Runs  # noqa: F401 - in a string
+    from .several_runs import Runs
 
 R = TypeVar("R", covariant=True)
 
@@ -48,7 +51,9 @@ RUNS = "runs"  # the folder of runs that were given none
 IMAGE_TOKENS = (85, 8500)
 
 
-@frozen_question
+@asked_by(
+    "budget", "costs.budget", holds="", rare="reasoning image_tokens price date system dry_runs"
+)
 class AskBudget(Question["Result"]):
     """Reckon calls, tokens and money of a design from its real prompts.
 
@@ -61,49 +66,24 @@ class AskBudget(Question["Result"]):
 
     Parameters
     ----------
-    llm
-        PROVIDER:MODEL, openai:gpt-4o-mini for instance. In Python prices as well.
-    model
-        A model that answers; the experiment's usual one if none.
-    trials
-        Trials per session. Each session begins with an empty history.
-    power
-        Folder of a power study: price its designs.
-    pilot
-        A run in several wordings: split `dollars` into wordings and sessions, see `power --from`.
-    effect
-        NAME=SIZE, with --from: the measure, on the natural scale.
-    dollars
-        With --from: what all sessions may cost, at the upper end.
-    reasoning
-        LOW-HIGH: tokens of thought before each answer. They are charged as output. Where the
-        answer may hold thoughts, the upper end takes them as part of it, so that later prompts
+    llm : PROVIDER:MODEL, openai:gpt-4o-mini for instance. In Python prices as well.
+    model : A model that answers; the experiment's usual one if none.
+    trials : Trials per session. Each session begins with an empty history.
+    power : Folder of a power study: price its designs.
+    pilot : A run in several wordings: split `dollars` into wordings and sessions, see `power
+        --from`.
+    effect : NAME=SIZE, with --from: the measure, on the natural scale.
+    dollars : With --from: what all sessions may cost, at the upper end.
+    reasoning : LOW-HIGH: tokens of thought before each answer. They are charged as output. Where
+        the answer may hold thoughts, the upper end takes them as part of it, so that later prompts
         that repeat the answer send them again.
-    image_tokens
-        LOW-HIGH: tokens that a picture counts. Each provider reckons it from the size in another
-        way; the default holds for all models that we know of.
-    batch
-        Requests go in batches, at half the price.
-    date
-        YYYY-MM-DD: the day of the prices. Today if none.
-    system
-        What a system message says before every prompt.
-    dry_runs
-        Sessions that the synthetic agent plays.
-
-    Raises
-    ------
-    ValueError
-        For a count below 1, a reversed range, no language model, one without a known price, or
-        one that takes no batches.
+    image_tokens : LOW-HIGH: tokens that a picture counts. Each provider reckons it from the size in
+        another way; the default holds for all models that we know of.
+    batch : Requests go in batches, at half the price.
+    date : YYYY-MM-DD: the day of the prices. Today if none.
+    system : What a system message says before every prompt.
+    dry_runs : Sessions that the synthetic agent plays.
     """
-
-    command: ClassVar[str] = "budget"
-    verb: ClassVar[str] = "budget"
-    computed_in: ClassVar[str] = "costs.budget"
-    rare: ClassVar[tuple[str, ...]] = (
-        "reasoning", "image_tokens", "price", "date", "system", "dry_runs",
-    )  # fmt: skip
 
     environment: Environment | str = option(argument=True, kw_only=False)
     llm: Sequence[str | Price] | str = option("--llm", default=(), kw_only=False)
@@ -160,22 +140,14 @@ class Calling(Question[R]):
 
     Parameters
     ----------
-    timeout
-        Seconds until a call is given up.
-    concurrency
-        Sessions of each model under way at a time.
-    attempts
-        Calls per question, if the provider fails.
-    re_ask
-        How often to ask again if malformed.
-    retry_errors
-        Ask trials again that had no answer.
-    no_seed
-        Send no sampling seed, which some servers refuse.
-    tell
-        Called with a sentence when there is something to say.
-    progress
-        Called with how much is over, of how much, and where it stands in words.
+    timeout : Seconds until a call is given up.
+    concurrency : Sessions of each model under way at a time.
+    attempts : Calls per question, if the provider fails.
+    re_ask : How often to ask again if malformed.
+    retry_errors : Ask trials again that had no answer.
+    no_seed : Send no sampling seed, which some servers refuse.
+    tell : Called with a sentence when there is something to say.
+    progress : Called with how much is over, of how much, and where it stands in words.
     """
 
     rare: ClassVar[tuple[str, ...]] = (
@@ -199,7 +171,13 @@ class Calling(Question[R]):
             self.tell(sentence)
 
 
-@frozen_question
+@asked_by(
+    "run",
+    "costs.asked_run",
+    holds=RUN,
+    rare="stop questions adaptive images top_p verbosity system top_log_probabilities "
+    "batch_turns batch_size price contaminants durable paraphrases control show",
+)
 class AskRun(PlayedQuestion["Run | Runs | Text"], Calling["Run | Runs | Text"]):
     """Let a language model take sessions; the same command goes on where it stopped.
 
@@ -208,68 +186,32 @@ class AskRun(PlayedQuestion["Run | Runs | Text"], Calling["Run | Runs | Text"]):
 
     Parameters
     ----------
-    llm
-        PROVIDER:MODEL, or PROVIDER:MODEL?reasoning_effort=low&name=... with settings of its own. In
-        Python an adapter as well, which is then the caller's to close.
-    sessions
-        How many sessions; 1 if not given.
-    stop
-        A stopping rule (TOML), which looks after some sessions.
-    truth
-        NAME=VALUE: a true parameter of a known agent, or a setting of the experiment.
-    images
-        Treat the model as able to read images.
-    temperature
-        0 to 2, or that of a paper: cogbench, colliders, magnitudes.
-    top_p
-        0 to 1.
-    reasoning_effort
-        none, minimal, low, medium, high, xhigh or max.
-    verbosity
-        low, medium or high.
-    system
-        What a system message says before every prompt.
-    paraphrases
-        Number of prompt wordings, each a run of its own below --out.
-    controls
-        Add sessions that show whether the player heeds its instruction and what its choices bring.
-    control
-        Only this control: instruction, shuffled, reversed, relabelled or paraphrase.
-    top_log_probabilities
-        Alternatives kept with each token.
-    batch
-        Ask in batches, at half the price and within a day.
-    batch_turns
-        As --batch, where trials tell of earlier ones: a batch per trial.
-    batch_size
-        As --batch, with so many requests at most, and one batch after another.
-    caps
-        NAME=MOST: calls, tokens, dollars, session_calls, ..., answer_tokens.
-    price
-        IN,OUT or IN,OUT,CACHED dollars per million tokens.
-    contaminants
-        NAME=RATE of a known agent: refusal, malformed, truncation, verbosity.
-    durable
-        Let each write wait for the disk, against a power cut.
-    show
-        With --dry-run: the first so many prompts; in --out as files, with their pictures.
-    out
-        Folder of the run; one in `runs` that bears the names of both if none.
-
-    Raises
-    ------
-    ValueError
-        If the options contradict each other, or the folder holds another run, or is in use.
+    llm : PROVIDER:MODEL, or PROVIDER:MODEL?reasoning_effort=low&name=... with settings of its own.
+        In Python an adapter as well, which is then the caller's to close.
+    sessions : How many sessions; 1 if not given.
+    stop : A stopping rule (TOML), which looks after some sessions.
+    truth : NAME=VALUE: a true parameter of a known agent, or a setting of the experiment.
+    images : Treat the model as able to read images.
+    temperature : 0 to 2, or that of a paper: cogbench, colliders, magnitudes.
+    top_p : 0 to 1.
+    reasoning_effort : none, minimal, low, medium, high, xhigh or max.
+    verbosity : low, medium or high.
+    system : What a system message says before every prompt.
+    paraphrases : Number of prompt wordings, each a run of its own below --out.
+    controls : Add sessions that show whether the player heeds its instruction and what its choices
+        bring.
+    control : Only this control: instruction, shuffled, reversed, relabelled or paraphrase.
+    top_log_probabilities : Alternatives kept with each token.
+    batch : Ask in batches, at half the price and within a day.
+    batch_turns : As --batch, where trials tell of earlier ones: a batch per trial.
+    batch_size : As --batch, with so many requests at most, and one batch after another.
+    caps : NAME=MOST: calls, tokens, dollars, session_calls, ..., answer_tokens.
+    price : IN,OUT or IN,OUT,CACHED dollars per million tokens.
+    contaminants : NAME=RATE of a known agent: refusal, malformed, truncation, verbosity.
+    durable : Let each write wait for the disk, against a power cut.
+    show : With --dry-run: the first so many prompts; in --out as files, with their pictures.
+    out : Folder of the run; one in `runs` that bears the names of both if none.
     """
-
-    command: ClassVar[str] = "run"
-    verb: ClassVar[str] = "run"
-    computed_in: ClassVar[str] = "costs.asked_run"
-    rare: ClassVar[tuple[str, ...]] = (
-        "stop", "questions", "adaptive", "images", "top_p", "verbosity", "system",
-        "top_log_probabilities", "batch_turns", "batch_size", "price", "contaminants", "durable",
-        "paraphrases", "control", "show",
-    )  # fmt: skip
 
     environment: Environment | str = option(argument=True, kw_only=False)
     llm: Adapter | str = option(kw_only=False)
@@ -304,13 +246,14 @@ class AskRun(PlayedQuestion["Run | Runs | Text"], Calling["Run | Runs | Text"]):
     show: int | None = None
     out: str | Path | None = option(read=Path, default=None)
 
-    @classmethod
-    def models_in(cls, arguments: Mapping[str, Any]) -> Sequence[str]:
-        """Return the known agent that plays, whose parameters have true values."""
+    @property
+    def playing(self) -> Sequence[str]:
+        """The known agent that plays, if one does."""
         from knownminds.agents import AGENTS
         from knownminds.llm_adapters.configuration import Participant
 
-        provider, _, model = Participant.read(arguments["llm"]).llm.partition(":")
+        named = Participant.read(self.llm).llm if isinstance(self.llm, str) else ""
+        provider, _, model = named.partition(":")
         return [model] if provider == "synthetic" and model in AGENTS else []
 
     def option_values(self) -> dict[str, Any]:
@@ -325,6 +268,20 @@ class AskRun(PlayedQuestion["Run | Runs | Text"], Calling["Run | Runs | Text"]):
         if not isinstance(self.stop, str | Path):  # an analysis of a program, which no line names
             options["stop"] = None
         return options
+
+    def said(self) -> Any:
+        """Run, and leave the page of each run in its folder."""
+        return load("costs.run_page", "leave")(self, self.answer())
+
+    def answer(self) -> Run | Runs | Text:
+        """Run; the folder then holds ledger and trials."""
+        answered: Run | Runs | Text = super().said()
+        return answered
+
+    @property
+    def left_in(self) -> Path | None:
+        """The folder of the run; a dry run has none."""
+        return None if self.dry_run else self.folder
 
     @property
     def folder(self) -> Path:
@@ -342,7 +299,9 @@ class AskRun(PlayedQuestion["Run | Runs | Text"], Calling["Run | Runs | Text"]):
         return Path(RUNS) / re.sub(r"[^\w.=-]+", "-", f"{name}-{who}").strip("-")
 
 
-@frozen_question
+@asked_by(
+    "serve", "costs.serving", screened=False, rare="contaminants seed_is_session key_variable"
+)
 class AskServe(PlayedQuestion["Served"]):
     """Put a known agent behind an OpenAI-compatible address.
 
@@ -350,37 +309,21 @@ class AskServe(PlayedQuestion["Served"]):
 
     Parameters
     ----------
-    environment
-        The experiment; or a benchmark, all of whose cells that it can play the agent then plays.
-    model
-        A model; the experiment's usual one if none. `knownminds list` shows all.
-    plan
-        Of a benchmark: a plan of your own.
-    small
-        Of a benchmark: as `benchmark --small` asks.
-    seed
-        Everything random follows from it; 0 if left out, of a benchmark the plan's.
-    truth
-        NAME=VALUE: a true parameter or a setting of the experiment.
-    host
-        Where to listen.
-    port
-        0 for a free one.
-    name
-        The model that requests must ask for.
-    contaminants
-        NAME=RATE: refusal, malformed, truncation, verbosity.
-    seed_is_session
-        Whether a request's seed is the session's number, as `run` sends it.
-    key_variable
-        Variable with a key that requests must bear.
+    environment : The experiment; or a benchmark, all of whose cells that it can play the agent then
+        plays.
+    model : A model; the experiment's usual one if none. `knownminds list` shows all.
+    plan : Of a benchmark: a plan of your own.
+    small : Of a benchmark: as `benchmark --small` asks.
+    seed : Everything random follows from it; 0 if left out, of a benchmark the plan's.
+    truth : NAME=VALUE: a true parameter or a setting of the experiment.
+    host : Where to listen.
+    port : 0 for a free one.
+    name : The model that requests must ask for.
+    contaminants : NAME=RATE: refusal, malformed, truncation, verbosity.
+    seed_is_session : Whether a request's seed is the session's number, as `run` sends it.
+    key_variable : Variable with a key that requests must bear.
+    tell : Called with the address, once it answers.
     """
-
-    command: ClassVar[str] = "serve"
-    verb: ClassVar[str] = "serve"
-    computed_in: ClassVar[str] = "costs.serving"
-    screened: ClassVar[bool] = False
-    rare: ClassVar[tuple[str, ...]] = ("contaminants", "seed_is_session", "key_variable")
 
     environment: Environment | str = option(
         argument=True, of=("environment", "paper"), kw_only=False
@@ -399,11 +342,21 @@ class AskServe(PlayedQuestion["Served"]):
     )
     seed_is_session: bool = True
     key_variable: str | None = None
+    tell: Callable[[str], None] | None = None
+
+    def said(self) -> Any:
+        """Serve until an interrupt."""
+        return load("costs.serving", "until_interrupted")(self, self.answer())
+
+    def answer(self) -> Served:
+        """Serve; it is the caller who lets it run, and closes it."""
+        served: Served = super().said()
+        return served
 
     def __post_init__(self) -> None:
         """Take the usual model where none is named; each cell of a benchmark has its own."""
         if self.environment not in listed("papers"):
-            take_usual_model(self)
+            super().__post_init__()
 
     @classmethod
     def read(cls, typed: Mapping[str, Any]) -> dict[str, Any]:
@@ -415,7 +368,7 @@ class AskServe(PlayedQuestion["Served"]):
         return super(PlayedQuestion, cls).read(typed)
 
 
-@frozen_question
+@asked_by("look", "costs.looked", holds="", saves=True)
 class Look(Question["Result"]):
     """Write a page with what an experiment or a paper shows, and how answers are read.
 
@@ -424,20 +377,18 @@ class Look(Question["Result"]):
 
     Parameters
     ----------
-    name
-        An experiment, or a paper: all of its experiments and variants.
-    trials
-        Trials of each wording.
-    out
-        Folder of the page; look-NAME if none.
+    name : An experiment, or a paper: all of its experiments and variants.
+    trials : Trials of each wording.
+    out : Folder of the page; look-NAME if none.
     """
-
-    command: ClassVar[str] = "look"
-    verb: ClassVar[str] = "look"
-    computed_in: ClassVar[str] = "costs.looked"
 
     name: str = option(argument=True, kw_only=False)
     settings: Mapping[str, Any] | None = option("--set", default=None)
     trials: int = 6
     seed: int = 0
     out: str | Path | None = option(read=Path, default=None)
+
+    @property
+    def left_in(self) -> Path:
+        """The folder of the page."""
+        return Path(self.out or f"look-{self.name}")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,14 +14,16 @@ from matplotlib.figure import Figure
 from knownminds.environments import ANSWERED, Environment, Outcome, unread_rate
 from knownminds.inference import MEASURES, Analysis, StoppingRule
 from knownminds.llm_adapters.runs.run_result import ASSUMED_ANSWER, COUNTED, Run
-from knownminds.llm_adapters.runs.runner import environment_of_run, read_run
+from knownminds.llm_adapters.runs.runner import TRIALS, environment_of_run, read_run
 from knownminds.validation.engine.arguments import settings_but_size
 from knownminds.validation.engine.parts import Drawing
-from knownminds.validation.engine.result import Result
+from knownminds.validation.engine.result import Result, Text
 from knownminds.validation.engine.scores import Interval
 from knownminds.validation.engine.verdicts import Verdict
 from knownminds.validation.pages import figures as draw
 
+from .questions import AskRun
+from .several_runs import Runs
 from .transcripts import LETTERS, transcripts
 
 EXAMPLES = 12  # rows of the table of repairs and reasons
@@ -64,6 +68,58 @@ NOTES = (
 def read_page(folder: str | os.PathLike[str]) -> Result:
     """Return the page of the run in a folder."""
     return say(read_run(folder))
+
+
+@dataclass(frozen=True)
+class Ran:
+    """Runs of one question as a command prints them.
+
+    Parameters
+    ----------
+    answered
+        The runs.
+    pages
+        Those that are printed, without transcripts, and what controls show.
+    """
+
+    answered: Run | Runs
+    pages: Sequence[Result]
+
+    @property
+    def exit_code(self) -> int:
+        """That of the runs."""
+        return self.answered.exit_code
+
+    def to_dict(self) -> Any:
+        """Return what the runs hold."""
+        return self.answered.to_dict()
+
+    def screen(self, where: str) -> str:
+        """Return what answers of each page, and `where` the rest is."""
+        return "\n".join(page.screen(where) for page in self.pages)
+
+    def text(self) -> str:
+        """Return all that each page says."""
+        return "\n".join(page.text() for page in self.pages)
+
+
+def leave(question: AskRun, answered: Run | Runs | Text) -> Ran | Text:
+    """Leave the page of each run in its folder, and return what a command prints."""
+    if isinstance(answered, Text):
+        return answered
+    runs = answered.runs if isinstance(answered, Runs) else {"": answered}
+    judged = answered.judged if isinstance(answered, Runs) else None
+    pages = []
+    for name, run in runs.items():
+        page = say(run)
+        question.say(f"report: {page.save(run.folder)}")
+        if run.trials is not None:
+            question.say(f"trials: {run.folder / TRIALS}")
+        if judged is None or name == "none":  # what controls show is one table
+            pages.append(page.about(parts=()))
+        for sentence in filter(None, (run.nothing_read, run.remedy, run.unanswered)):
+            question.say(sentence)
+    return Ran(answered, [*pages, *([] if judged is None else [judged])])
 
 
 def say(run: Run) -> Result:

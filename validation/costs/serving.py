@@ -47,6 +47,23 @@ def compute(question: AskServe) -> Served:
     )
 
 
+def until_interrupted(question: AskServe, served: Served) -> None:
+    """Serve until an interrupt, which then says how many calls were answered."""
+    try:
+        if question.tell is not None:
+            question.tell(
+                f"{served.agent} at {served.base_url} as {question.name}; Ctrl-C ends it."
+            )
+        served.run()
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            f"{served.calls} calls were answered, of which nothing is kept; the same command "
+            "serves again."
+        ) from None
+    finally:
+        served.close()
+
+
 def _players(question: AskServe) -> Several:
     """Return the agent in each cell of a benchmark that it can play, as `benchmark` lets it play.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,11 @@ from knownminds.environments.formats.psych_201 import write_psych_201
 from knownminds.environments.formats.psych_ds import DESCRIPTION, read_psych_ds, write_psych_ds
 from knownminds.environments.record.csv_cells import csv_text
 from knownminds.environments.record.folders import check_writable, writable, write_text
+from knownminds.inference.groups.crossed_levels import BETWEEN
 from knownminds.llm_adapters.runs.runner import TRIALS
 from knownminds.validation.engine.arguments import one_of, set_to
 from knownminds.validation.engine.question import verb
-from knownminds.validation.imports.account import Tally, account_of, account_of_texts
+from knownminds.validation.imports.account import Account, Tally, account_of, account_of_texts
 from knownminds.validation.imports.exports import (
     begun_once,
     experiment_of,
@@ -54,7 +56,50 @@ import_trials = verb(AskImport, __name__)
 export_trials = verb(AskExport, __name__)
 
 
-def run_export(question: AskExport) -> Trials:
+@dataclass(frozen=True)
+class Exchanged:
+    """Trials that came in or went out, as a command tells of them.
+
+    Parameters
+    ----------
+    answered
+        The trials.
+    out
+        Where they were written; None if nowhere.
+    account
+        What became of every row that came in; None of files in a form of ours.
+    warning
+        What a reader of the file may not expect.
+    """
+
+    answered: Trials
+    out: str | Path | None
+    account: Account | None = None
+    warning: str = ""
+
+    def __str__(self) -> str:
+        """Say what was understood, and where it is."""
+        written = "Nothing was written; --out trials.parquet writes it."
+        if self.out is not None:
+            written = f"{self.answered}, written to {self.out}"
+        told = "" if self.account is None else str(self.account)
+        return "\n".join(filter(None, (told, written, self.warning)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return sizes, statuses of the answers, and the account."""
+        trials = self.answered
+        return {
+            "out": None if self.out is None else str(self.out),
+            "subjects": trials.n_subjects,
+            "sessions": trials.n_sessions,
+            "trials": len(trials),
+            "outcomes": trials.frame["outcome"].value_counts().to_dict(),
+            "account": None if self.account is None else self.account.to_dict(),
+            "warning": self.warning,
+        }
+
+
+def run_export(question: AskExport) -> Exchanged:
     """Answer `export`."""
     if not str(question.out):
         raise ValueError("An export is written to a file or folder; name it: --out trials.csv.")
@@ -90,10 +135,16 @@ def run_export(question: AskExport) -> Trials:
             write_text(path, csv_text(hssm_table(trials, experiment_of(trials, experiment))))
         else:
             trials.save(path)
-    return trials
+    first, warning = str(trials.frame["subject"].iloc[0]), ""
+    if kind == "hbayesdm" and BETWEEN in first:
+        warning = (
+            "hBayesDM has no column for sessions and contexts: each is a subjID of its own, named "
+            f"as in {first!r}."
+        )
+    return Exchanged(trials, path, warning=warning)
 
 
-def run_import(question: AskImport) -> Imported:
+def run_import(question: AskImport) -> Exchanged:
     """Answer `import`, with what was understood."""
     if question.format is not None:
         one_of("format", question.format, READ)
@@ -109,7 +160,7 @@ def run_import(question: AskImport) -> Imported:
             imported.trials.save(file)
     if question.save_map is not None and imported.mapping is not None:
         imported.mapping.save(question.save_map)
-    return imported
+    return Exchanged(imported.trials, question.out, imported.account)
 
 
 def _imported(question: AskImport, paths: Sequence[Path], mapping: ColumnMap | None) -> Imported:

@@ -304,6 +304,10 @@ class Estimates:
 def compute(question: AskFit) -> Fit:
     """Answer `fit`."""
     task = FitTask.of(question)
+    if question.tell is not None and question.over is None:
+        taken: dict[str, Any] = {"environment": task.environment, "model": task.agent}
+        for name in (name for name in taken if getattr(question, name) is None):
+            question.tell(f"{name}: {taken[name].name} (name another with --{name})")
     hierarchical = question.method == "hierarchical"
     if hierarchical:
         estimates = Estimates(*group_fit(task.agent, task.trials, question, SAMPLING))

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
-from knownminds.validation.engine.question import (
-    ExperimentQuestion,
-    Question,
-    frozen_question,
-    load,
-    option,
-)
+from knownminds.validation.engine.question import ExperimentQuestion, Question, asked_by, option
 from knownminds.validation.reading import read_mapping
 
 if TYPE_CHECKING:
     from knownminds.agents import Model
     from knownminds.environments import Environment, Trials
-    from knownminds.inference.magnitudes.equal_blur import EqualBlur
-    from knownminds.validation.engine.result import Result
+    from knownminds.inference.magnitudes.equal_blur import EqualBlur  # noqa: F401 - in a string
+    from knownminds.validation.engine.result import Result  # noqa: F401 - in a string
     from knownminds.validation.imports.mapping import ColumnMap
 
-    from .fit_answer import Fit
+    from .fit_answer import Fit  # noqa: F401 - in a string
 
 
 def _names(text: str) -> list[str] | None:
@@ -38,62 +32,40 @@ def take_table(question: Any) -> None:
         object.__setattr__(question, "data", Trials.from_frame(question.data, **told))
 
 
-@frozen_question
+@asked_by("fit", "data.fit", holds="", saves=True)
 class AskFit(Question["Fit"]):
     """Fit people's or models' choices, and say what so many trials support.
 
     Parameters
     ----------
-    data
-        .csv or .parquet files, or folders of runs, joined; or trials.
-    model
-        A model; the usual one of the data's experiment if none. `knownminds list`.
-    environment
-        The experiment. None takes it from the data, or from the model if only one fits it.
-    settings
-        NAME=VALUE: a setting of the experiment, where the data do not tell it.
-    where
-        COLUMN=VALUE: only trials that have it.
-    method
-        mle, map or hierarchical.
-    formula
-        "alpha ~ condition" or "alpha ~ drug + (drug | subject)" (hierarchical). What moves group
-        means, and columns within subjects.
-    rope
-        NAME=HALF: a contrast this small is no difference. Half the width of the region around 0, on
-        the natural scale; a tenth of the prior's spread if not given.
-    unit
-        Columns that name the units with parameters of their own: subject,domain.
-    crossed
-        Columns whose levels deviate as well (hierarchical).
-    correlated
-        Parameters may go together over subjects (hierarchical).
-    over
-        cells: one set of parameters of a participant in several experiments and conditions. The
+    data : .csv or .parquet files, or folders of runs, joined; or trials, or a table of pandas.
+    model : A model; the usual one of the data's experiment if none. `knownminds list`.
+    environment : The experiment. None takes it from the data, or from the model if only one fits
+        it.
+    settings : NAME=VALUE: a setting of the experiment, where the data do not tell it.
+    where : COLUMN=VALUE: only trials that have it.
+    method : mle, map or hierarchical.
+    formula : "alpha ~ condition" or "alpha ~ drug + (drug | subject)" (hierarchical). What moves
+        group means, and columns within subjects.
+    rope : NAME=HALF: a contrast this small is no difference. Half the width of the region around 0,
+        on the natural scale; a tenth of the prior's spread if not given.
+    unit : Columns that name the units with parameters of their own: subject,domain.
+    crossed : Columns whose levels deviate as well (hierarchical).
+    correlated : Parameters may go together over subjects (hierarchical).
+    over : cells: one set of parameters of a participant in several experiments and conditions. The
         data may hold those of a whole benchmark; --unit names participants, if no column
         participant or model does.
-    fixed
-        NAME=VALUE: held in the fit, not estimated.
-    sampling
-        NAME=VALUE: target_accept=0.8 or minutes=15 (hierarchical). The acceptance rate at which
-        sampling begins, and for how long it goes on at most; what has not converged by then is
-        called so.
-    against
-        A model to compare with, by how they predict left-out subjects.
-    rivals
-        Compare with all models of the experiment.
-    separate
-        Fit each session on its own, as if another subject had played it. Otherwise all sessions of
-        a subject have its parameters.
-    workers
-        Threads.
-    tell
-        Called with a line on what is going on.
+    fixed : NAME=VALUE: held in the fit, not estimated.
+    sampling : NAME=VALUE: of the sampler, target_accept=0.8 or minutes=15 (hierarchical). The
+        acceptance rate at which it begins, and for how long it goes on at most; what has not
+        converged by then is called so.
+    against : A model to compare with, by how they predict left-out subjects.
+    rivals : Compare with all models of the experiment.
+    separate : Fit each session on its own, as if another subject had played it. Otherwise all
+        sessions of a subject have its parameters.
+    workers : Threads.
+    tell : Called with a line on what is going on.
     """
-
-    command: ClassVar[str] = "fit"
-    verb: ClassVar[str] = "fit"
-    computed_in: ClassVar[str] = "data.fit"
 
     data: Trials | str | Path | Sequence[str | Path] = option(argument=True, kw_only=False)
     model: type[Model] | str | None = option(default=None, kw_only=False)
@@ -124,73 +96,39 @@ class AskFit(Question["Fit"]):
         """Take a table for the trials that are in it."""
         take_table(self)
 
-    def answer(self) -> Fit:
-        """Fit, and write the page of the fit if a folder is named."""
-        result: Fit = super().answer()
-        if self.out is not None:
-            result.save(self.out)
-        return result
 
-
-@frozen_question
+@asked_by("score", "benchmarks.scored", holds="", saves=True)
 class AskScore(Question["Result | EqualBlur"]):
     """Read every measure off a trial file, or a paper's parts off answers to its experiment.
 
     Parameters
     ----------
-    data
-        .csv or .parquet files, folders of runs, or a folder that has them; or trials. They may be
-        of several experiments, separated by the column "environment".
-    measures
-        Which measure; all that the experiments have by default. equal_blur alone is that of all
-        trials of one agent together.
-    environment
-        The experiment, of data that do not name it.
-    settings
-        NAME=VALUE: a setting of the experiment, where the data do not tell it.
-    where
-        COLUMN=VALUE: only trials that have it.
-    by
-        A column whose values are participants, such as model.
-    released
-        Define measures as their published code does. Of answers about a collider each participant
-        is then one agent, as in Dettki (2025).
-    reference
-        People, who are 1 of a scale on which random answers are 0: their trials, or a CSV file with
-        metric and value. Of a collider: judgements to align with, trials or a table of means.
-    features
-        A CSV file of participants, base models and numbers, on which measures are regressed.
-    feature
-        A column of the features that enters; all numbers by default.
-    base_model
-        The column that says from which model a participant was made.
-    standardise
-        Regress in standard deviations of measures and features.
-    over
-        Of a collider: a column of conditions that are compared.
-    scoring
-        Of a collider: by_cause, the default, fits m1 and m2 to the causes they belong to; pooled,
-        the default with --released, answers for C2 by the formula of C1.
-    network
-        Of diagnosis: the network, for tests that use the evidence.
-    learner
-        Of diagnosis: gradient_boosting, unless given, catboost or tree.
-    permutations
-        Of diagnosis: how many its tests rest on; 1000 unless given.
-    bootstraps
-        Rounds that intervals rest on: 30 of a set of runs, 500 of diagnosis.
-    mass
-        Of a set of runs: mass of its intervals, 0 to 1; 0.68 unless given.
-
-    Raises
-    ------
-    ValueError
-        If a measure or experiment is unknown, or a measure fits none of the experiments.
+    data : .csv or .parquet files, folders of runs, or a folder that has them; or trials, or a table
+        of pandas. They may be of several experiments, separated by the column "environment".
+    measures : Which measure; all that the experiments have by default. equal_blur alone is that of
+        all trials of one agent together.
+    environment : The experiment, of data that do not name it.
+    settings : NAME=VALUE: a setting of the experiment, where the data do not tell it.
+    where : COLUMN=VALUE: only trials that have it.
+    by : A column whose values are participants, such as model.
+    released : Define measures as their published code does. Of answers about a collider each
+        participant is then one agent, as in Dettki (2025).
+    reference : People, who are 1 of a scale on which random answers are 0: their trials, or a CSV
+        file with metric and value. Of a collider: judgements to align with, trials or a table of
+        means.
+    features : A CSV file of participants, base models and numbers, on which measures are regressed.
+    feature : A column of the features that enters; all numbers by default.
+    base_model : The column that says from which model a participant was made.
+    standardise : Regress in standard deviations of measures and features.
+    over : Of a collider: a column of conditions that are compared.
+    scoring : Of a collider: by_cause, the default, fits m1 and m2 to the causes they belong to;
+        pooled, the default with --released, answers for C2 by the formula of C1.
+    network : Of diagnosis: the network, for tests that use the evidence.
+    learner : Of diagnosis: gradient_boosting, unless given, catboost or tree.
+    permutations : Of diagnosis: how many its tests rest on; 1000 unless given.
+    bootstraps : Rounds that intervals rest on: 30 of a set of runs, 500 of diagnosis.
+    mass : Of a set of runs: mass of its intervals, 0 to 1; 0.68 unless given.
     """
-
-    command: ClassVar[str] = "score"
-    verb: ClassVar[str] = "score"
-    computed_in: ClassVar[str] = "benchmarks.scored"
 
     data: Trials | str | Path | Sequence[str | Path] = option(argument=True, kw_only=False)
     measures: Sequence[str] | None = option("--measure", default=None, kw_only=False)
@@ -206,7 +144,7 @@ class AskScore(Question["Result | EqualBlur"]):
     base_model: str = "base_model"
     standardise: bool = False
     over: Sequence[str] | None = None
-    scoring: Any = None
+    scoring: Literal["by_cause", "pooled"] | None = None
     network: str | None = None
     learner: Any = None
     permutations: int | None = None
@@ -219,54 +157,27 @@ class AskScore(Question["Result | EqualBlur"]):
         """Take a table for the trials that are in it."""
         take_table(self)
 
-    def answer(self) -> Result | EqualBlur:
-        """Read measures or a paper's parts, and write their page if a folder is named."""
-        answered = super().answer()
-        if self.out is not None:
-            cast("Result", answered).save(self.out)
-        return answered
 
-
-@frozen_question
+@asked_by("import", "data.exchange:run_import", verb="import_trials", screened=False)
 class AskImport(Question["Trials"]):
     """Read other people's data, and say what was understood of every row.
 
     Parameters
     ----------
-    sources
-        Files, or folders of psych-ds, of a run, or of Inspect's logs. Files of a page are played
-        once more.
-    format
-        cogbench, causalign, horizon, hbayesdm, hssm, jspsych, psych-101, psych-ds, inspect, page,
-        csv or parquet; else by the content.
-    environment
-        The experiment. Needed where the files do not tell it.
-    columns
-        ours=yours,...: of csv and parquet that are otherwise as ours.
-    mapping
-        ours=theirs,...; 'COLUMN: text=0,text=1'; 'COLUMN: percent'; a .toml; or a map's name.
-    where
-        COLUMN=VALUE: only rows that have it are trials.
-    missing
-        What stands for no answer, besides nothing and NA.
-    subject_from_file
-        Each file is of one subject, named as the file.
-    encoding
-        Of the file, such as cp1252.
-    out
-        A .csv or .parquet file; without it nothing is written.
-    save_map
-        A .toml file for the mapping that was used, to be copied.
-
-    Raises
-    ------
-    ValueError
-        If a source cannot be read, or the experiment is none of ours.
+    sources : Files, or folders of psych-ds, of a run, or of Inspect's logs. Files of a page are
+        played once more.
+    format : cogbench, causalign, horizon, hbayesdm, hssm, jspsych, psych-101, psych-ds, inspect,
+        page, csv or parquet; else by the content.
+    environment : The experiment. Needed where the files do not tell it.
+    columns : ours=yours,...: of csv and parquet that are otherwise as ours.
+    mapping : ours=theirs,...; 'COLUMN: text=0,text=1'; 'COLUMN: percent'; a .toml; or a map's name.
+    where : COLUMN=VALUE: only rows that have it are trials.
+    missing : What stands for no answer, besides nothing and NA.
+    subject_from_file : Each file is of one subject, named as the file.
+    encoding : Of the file, such as cp1252.
+    out : A .csv or .parquet file; without it nothing is written.
+    save_map : A .toml file for the mapping that was used, to be copied.
     """
-
-    command: ClassVar[str] = "import"
-    screened: ClassVar[bool] = False
-    verb: ClassVar[str] = "import_trials"
 
     sources: Sequence[str | Path] = option(argument=True, kw_only=False)
     format: str | None = option("--from,--format", default=None, kw_only=False)
@@ -281,13 +192,16 @@ class AskImport(Question["Trials"]):
     out: str | Path | None = None
     save_map: str | Path | None = None
 
-    def answer(self) -> Trials:
-        """Read the trials."""
-        trials: Trials = load("data.exchange", "run_import")(self).trials
-        return trials
+    def __post_init__(self) -> None:
+        """Refuse a table."""
+        if hasattr(self.sources, "iloc"):
+            raise ValueError(
+                "Files are imported; got a table of pandas. Give it to fit or score, or make "
+                "trials of it: Trials.from_frame(table, columns=...)."
+            )
 
 
-@frozen_question
+@asked_by("export", "data.exchange:run_export", verb="export_trials", screened=False)
 class AskExport(Question["Trials"]):
     """Write trials as a table, as texts of Psych-101 or Psych-201, or as a Psych-DS folder.
 
@@ -296,28 +210,14 @@ class AskExport(Question["Trials"]):
 
     Parameters
     ----------
-    data
-        A .csv or .parquet file, or the folder of a run; or trials.
-    out
-        The file, or for psych-ds the folder.
-    format
-        csv, parquet, psych-101, psych-201, psych-ds, hbayesdm or hssm; else as the name ends.
-    environment
-        The experiment, where the trials or the run do not tell it.
-    name, description, authors, licence
-        Of a psych-ds data set. By default it is named as the folder is.
-    seed
-        Draws the names that a psych-101 text uses where trials do not tell them.
-
-    Raises
-    ------
-    ValueError
-        If the format cannot hold the trials, or not be written there.
+    data : A .csv or .parquet file, or the folder of a run; or trials.
+    out : The file, or for psych-ds the folder.
+    format : csv, parquet, psych-101, psych-201, psych-ds, hbayesdm or hssm; else as the name ends.
+    environment : The experiment, where the trials or the run do not tell it.
+    name, description, authors, licence : Of a psych-ds data set. By default it is named as the
+        folder is.
+    seed : Draws the names that a psych-101 text uses where trials do not tell them.
     """
-
-    command: ClassVar[str] = "export"
-    screened: ClassVar[bool] = False
-    verb: ClassVar[str] = "export_trials"
 
     data: Trials | str | Path = option(argument=True, kw_only=False)
     out: str | Path = option("--out", default="", kw_only=False)
@@ -331,13 +231,8 @@ class AskExport(Question["Trials"]):
     licence: str = option("--licence,--license", default="")
     seed: int = 0
 
-    def answer(self) -> Trials:
-        """Write the trials, and return them as they were written."""
-        written: Trials = load("data.exchange", "run_export")(self)
-        return written
 
-
-@frozen_question
+@asked_by("simulate", "data.simulate")
 class Simulate(ExperimentQuestion["Trials | Result"]):
     """Let subjects with known parameters play; their true values stand beside the choices.
 
@@ -346,22 +241,10 @@ class Simulate(ExperimentQuestion["Trials | Result"]):
 
     Parameters
     ----------
-    model
-        A model; the experiment's usual one if none. `knownminds list` shows all.
-    report
-        Prior predictive check: a study of what the subjects do.
-    out
-        A .csv or .parquet file; with --report a folder for the results and the report.
-
-    Raises
-    ------
-    ValueError
-        If the model cannot play the experiment, or a value lies outside its support.
+    model : A model; the experiment's usual one if none. `knownminds list` shows all.
+    report : Prior predictive check: a study of what the subjects do.
+    out : A .csv or .parquet file; with --report a folder for the results and the report.
     """
-
-    command: ClassVar[str] = "simulate"
-    verb: ClassVar[str] = "simulate"
-    computed_in: ClassVar[str] = "data.simulate"
 
     environment: Environment | str = option(argument=True, kw_only=False)
     model: type[Model] | str | None = option(default=None, kw_only=False)
@@ -374,3 +257,8 @@ class Simulate(ExperimentQuestion["Trials | Result"]):
     questions: int | None = None
     adaptive: str | None = None
     report: bool = False
+
+    @property
+    def left_in(self) -> Path | None:
+        """The folder of a report; trials are a file."""
+        return super().left_in if self.report else None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -140,8 +140,6 @@ def scores_of(question: AskScore) -> Scored:
     names = list(dict.fromkeys(question.measures)) if question.measures else None
     for name in names or ():
         one_of("measure", name, [*MEASURES, PERFORMANCE, PERFORMANCE + RELEASED])
-    if question.scoring is not None:
-        one_of("scoring", question.scoring, get_args(Scoring))
     source, trials = read_one(question.data, question.columns)
     trials, chosen_rows = rows_where(trials, question.where)
     controls = controls_of_data(question.data)

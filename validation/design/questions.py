@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from knownminds.validation.engine.question import ExperimentQuestion, frozen_question, option
+from knownminds.validation.engine.question import ExperimentQuestion, asked_by, option
 from knownminds.validation.reading import read_numbers
 
 if TYPE_CHECKING:
@@ -20,7 +20,12 @@ def _read_budget(text: str) -> dict[str, float]:
     return read_numbers("--budget", [text])
 
 
-@frozen_question
+@asked_by(
+    "design",
+    "design.best_design",
+    verb="best_design",
+    rare="date reasoning comparison estimator thorough pilot run",
+)
 class AskDesign(ExperimentQuestion["Result"]):
     """Search an experiment's settings for the best design for the money.
 
@@ -33,57 +38,31 @@ class AskDesign(ExperimentQuestion["Result"]):
 
     Parameters
     ----------
-    goal
-        parameters, or some: a,b; models: m,n; or an effect: NAME=SIZE. Parameters: the smallest
+    goal : parameters, or some: a,b; models: m,n; or an effect: NAME=SIZE. Parameters: the smallest
         expected posterior standard deviation on the unconstrained scale, in prior standard
         deviations, mean over those named. Models: the chance that the most probable one, given the
-        data, is the true one, each equally probable beforehand. A measure or parameter and its
-        size ("optimism_bias=0.2"): the power of `power`'s test at 5%.
-    budget
-        trials=500 or dollars=20. What everything together may cost, {"trials": 500} in Python.
-    llm
-        PROVIDER:MODEL, whose prices turn prompts into dollars.
-    search
-        NAME, NAME=LOW:HIGH or NAME=[..., ...] of a setting; all that can be if none. "trials" is
-        the number of trials per session, and "sessions" that of each participant, for an effect.
-    subjects
-        Agents that share the budget; 1 is a single one. Its sessions are what an effect is tested
-        over.
-    sessions
-        For an effect: of each participant; one agent if none. The budget is spent on participants.
-    comparison
-        For an effect: one, between or paired.
-    estimator
-        For an effect: marginal or hierarchical; see `power`.
-    designs
-        How many designs are tried.
-    replicates
-        Data sets of those that stay to the end.
-    thorough
-        All designs get so many data sets.
-    fresh
-        Data sets of the fresh run.
-    pilot
-        A hierarchical fit (its folder): agents are drawn from its posterior. Their data are still
-        analysed with the model's priors; as many answers are lost, at random, as the pilot lacks.
-        Of models, agents of the one that was fitted are drawn. An effect ("optimism_bias=pilot")
-        may be the pilot's.
-    run
-        With dollars, instead of --llm: a run's folder, by which sessions are priced.
-
-    Raises
-    ------
-    ValueError
-        If an argument does not fit, a setting cannot be searched (those that can are named), or the
-        budget is below the smallest design.
+        data, is the true one, each equally probable beforehand. A measure or parameter and its size
+        ("optimism_bias=0.2"): the power of `power`'s test at 5%.
+    budget : trials=500 or dollars=20. What everything together may cost, {"trials": 500} in Python.
+    llm : PROVIDER:MODEL, whose prices turn prompts into dollars.
+    search : NAME, NAME=LOW:HIGH or NAME=[..., ...] of a setting; all that can be if none. "trials"
+        is the number of trials per session, and "sessions" that of each participant, for an effect.
+    subjects : Agents that share the budget; 1 is a single one. Its sessions are what an effect is
+        tested over.
+    sessions : For an effect: of each participant; one agent if none. The budget is spent on
+        participants.
+    comparison : For an effect: one, between or paired.
+    estimator : For an effect: marginal or hierarchical; see `power`.
+    designs : How many designs are tried.
+    replicates : Data sets of those that stay to the end.
+    thorough : All designs get so many data sets.
+    fresh : Data sets of the fresh run.
+    pilot : A hierarchical fit (its folder): agents are drawn from its posterior. Their data are
+        still analysed with the model's priors; as many answers are lost, at random, as the pilot
+        lacks. Of models, agents of the one that was fitted are drawn. An effect
+        ("optimism_bias=pilot") may be the pilot's.
+    run : With dollars, instead of --llm: a run's folder, by which sessions are priced.
     """
-
-    command: ClassVar[str] = "design"
-    rare: ClassVar[tuple[str, ...]] = (
-        "date", "reasoning", "comparison", "estimator", "thorough", "pilot", "run",
-    )  # fmt: skip
-    verb: ClassVar[str] = "best_design"
-    computed_in: ClassVar[str] = "design.best_design"
 
     environment: Environment | str = option(argument=True, kw_only=False)
     goal: str = option("--for", default="parameters", kw_only=False)
@@ -108,12 +87,12 @@ class AskDesign(ExperimentQuestion["Result"]):
     run: str | Path | None = None
     seed: int = 0
 
-    @classmethod
-    def models_in(cls, arguments: Mapping[str, Any]) -> Sequence[str]:
-        """Return the names of the models that were typed: rivals, or the one model."""
+    @property
+    def playing(self) -> Sequence[Any]:
+        """The rivals, or the one model."""
         from .goals import rivals_in
 
-        return rivals_in(arguments.get("goal", "parameters")) or [arguments["model"]]
+        return rivals_in(self.goal) or [self.model]
 
     def option_values(self) -> dict[str, Any]:
         """The options; usual ways are not named."""

@@ -69,6 +69,29 @@ def set_to(environment: Environment, settings: Mapping[str, Any] | None) -> Envi
     return make(environment.name, **{**environment.settings, **settings})
 
 
+def played_as(
+    environment: Environment | str, models: Sequence[type[Model] | str], given: Mapping[str, Any]
+) -> tuple[Environment | str, dict[str, float]]:
+    """Sort what is set into an experiment's settings, which it then has, and true parameters."""
+    experiment = resolve_environment(environment)
+    agents = [resolve_model(model) for model in models]
+    parameters = {name for model in agents for name in model.parameters.names}
+    truth = {name: value for name, value in given.items() if name in parameters}
+    settings = {name: value for name, value in given.items() if name not in parameters}
+    for name in settings:
+        if name == "design" and name not in experiment.settings:
+            raise ValueError(f"{experiment.name} has a single design; got {settings[name]!r}.")
+        if name not in experiment.settings:
+            whose = " or ".join(model.name for model in agents)
+            kind = f"parameter of {whose} or setting" if agents else "setting"
+            known = [*sorted(parameters), *experiment.settings]
+            raise ValueError(unknown(f"{kind} of {experiment.name}", name, known))
+    for name, value in truth.items():
+        if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+            raise ValueError(f"The parameter {name} is a number; got {value!r}.")
+    return (set_to(experiment, settings) if settings else environment), truth
+
+
 def resolve_model(model: type[Model] | str) -> type[Model]:
     """Return the model class of this name; ValueError names the nearest ones.
 

@@ -19,7 +19,7 @@ from joblib import Parallel, delayed, parallel_config
 from knownminds.environments.record.folders import writable
 
 from .members import Guests
-from .question import Running
+from .question import Running, ShareDone
 from .study import Batch, Rows, Study, claim, versions, write_part
 from .workers import deaf_children, processes
 
@@ -31,10 +31,6 @@ FAILURES = (ArithmeticError, ValueError, RuntimeError)
 
 Work = Callable[[Study, Batch, int | None], pd.DataFrame]
 Answer = TypeVar("Answer")
-
-
-class ShareDone(Exception):  # noqa: N818 - it is no error
-    """A share of a study is computed; there is a result once all are."""
 
 
 def run(study: Study, work: Work, say: Callable[[Rows], Answer], running: Running) -> Answer:

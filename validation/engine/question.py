@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from functools import partial
 from importlib import import_module
+from numbers import Integral, Real
 from pathlib import Path
 from textwrap import fill, indent
 from typing import (
@@ -39,9 +40,8 @@ from knownminds.validation.reading import (
     read_numbers,
     read_settings,
     read_texts,
-    resolve_experiment,
 )
-from knownminds.validation.studies import AUDITS
+from knownminds.validation.studies import AUDITS, STUDY
 
 if TYPE_CHECKING:
     from knownminds.agents import Model
@@ -52,6 +52,13 @@ T = TypeVar("T")
 Progress = Callable[[int, int], None]
 # How a value is typed, where help begins with it: "NAME=VALUE: a true parameter".
 TYPED = re.compile(r"^([A-Z]+=[A-Z]+|LOW-HIGH|YYYY-MM-DD|ours=yours,\.\.\.)[:,.]? ")
+# What the functions of all questions raise.
+RAISES = (
+    "Raises", "------", "TypeError",
+    "    If an argument is missing, or of another type than the signature says.", "ValueError",
+    "    If a name is unknown (the nearest are named), a value lies outside its range, arguments",
+    "    contradict each other, or a folder holds something else. Nothing is written then.",
+)  # fmt: skip
 RARE = "Rarely needed"  # the title of the group of rare options
 BACKENDS = ("processes", "threads", "dask")
 
@@ -90,6 +97,7 @@ def option(
     of: tuple[str, ...] = (),
     read: Callable[[Any], Any] | None = None,
     several: bool = False,
+    alone: str = "",
 ) -> Any:
     """Return a field of a question that is not typed as its annotation says.
 
@@ -103,8 +111,11 @@ def option(
         Whether it is typed without a name; of members, which kinds it may be ("model", ...).
     read, several
         What reads its words, and whether there may be several.
+    alone
+        What the option means without a value, if it may stand without one.
     """
     metadata: dict[str, Any] = {"flag": flag, "argument": argument, "of": of, "read": read}
+    metadata["alone"] = alone
     if read is not None:
         metadata["kind"] = list[str] if several else str
     return field(default=default, kw_only=kw_only, metadata=metadata)
@@ -148,10 +159,10 @@ def option_of(declared: Field[Any], help: str, rare: bool = False) -> TypedOptio
     kind: Any = metadata.get("kind") or next(fitting, str)
     flag = metadata.get("flag") or f"--{declared.name.removesuffix('_').replace('_', '-')}"
     read = metadata.get("read")
-    if read is None and "Mapping[str, float]" in annotation:
+    if read is None and (flag == "--set" or "Mapping[str, Any]" in annotation):
+        read = partial(read_settings, flag)
+    elif read is None and "Mapping[str, float]" in annotation:
         read = partial(read_numbers, flag)
-    elif read is None and "Mapping[str, Any]" in annotation:
-        read = read_settings
     elif read is None and "Mapping[str, str]" in annotation:
         read = partial(read_texts, flag)
     member = MEMBERS.get(declared.name)
@@ -174,10 +185,8 @@ def option_of(declared: Field[Any], help: str, rare: bool = False) -> TypedOptio
         return TypedOption(annotated[kind, typer.Argument(**more)], required, read=read)
     if declared.name == "model":
         more["callback"] = check_member("model")
-    if declared.name == "models":  # without one, all that play
-        required = None
-    if choices := re.match(r"Literal\[([^\]]*)\]", annotation):
-        more["callback"] = one_of_choices(flag, re.findall(r"[\w-]+", choices[1]))
+    if choices := choices_of(declared):
+        more["callback"] = one_of_choices(flag, choices)
     if "int | Sequence[int]" in annotation:
         more["help"] = help = f"{help} Several give a grid."
     if kind is bool:
@@ -189,6 +198,12 @@ def option_of(declared: Field[Any], help: str, rare: bool = False) -> TypedOptio
     return TypedOption(
         annotated[kind, typer.Option(*flag.split(","), **more)], required, flag, read
     )
+
+
+def choices_of(declared: Field[Any]) -> Sequence[str]:
+    """Return what a field's annotation lets it be; nothing if that is no Literal."""
+    found = re.match(r"Literal\[([^\]]*)\]", str(declared.type))
+    return re.findall(r"[\w-]+", found[1]) if found else ()
 
 
 def one_of_choices(flag: str, choices: Sequence[str]) -> Callable[[str | None], str | None]:
@@ -210,36 +225,40 @@ def field_texts(kind: type) -> dict[str, str]:
     for base in reversed(kind.__mro__):
         text = inspect.cleandoc(base.__doc__ or "")
         _, _, listed = text.partition("Parameters\n----------\n")
-        listed, _, _ = listed.partition("\n\n")
-        names: list[str] = []
-        for line in listed.splitlines():
-            if not line.startswith(" "):
-                names = [name.strip() for name in line.split(",")]
-                texts |= dict.fromkeys(names, "")
-            else:
-                for name in names:
-                    texts[name] = f"{texts[name]} {line.strip()}".strip()
+        for entry in re.split(r"\n(?! )", listed.partition("\n\n")[0]):
+            names, _, told = entry.partition(" : ")
+            texts |= dict.fromkeys(names.split(", "), " ".join(told.split()))
     return texts
 
 
 def field_helps(kind: type) -> dict[str, str]:
     """Return the first sentence about each parameter."""
-    return {name: re.split(r"(?<=\.) ", text)[0] for name, text in field_texts(kind).items()}
+    return {
+        name: re.split(r"(?<!\.\.)(?<=\.) ", text)[0] for name, text in field_texts(kind).items()
+    }
 
 
-def documented(kind: type, names: Iterable[str]) -> str:
+def documented(kind: type[Question[Any]], names: Iterable[str]) -> str:
     """Return the docstring of a question with its fields, also those that its bases describe."""
-    texts = {name: _as_argument(text) for name, text in field_texts(kind).items()}
-    about, _, own = inspect.cleandoc(kind.__doc__ or "").partition("\n\nParameters\n----------\n")
+    flags = {f"--{one.name.removesuffix('_').replace('_', '-')}": one.name for one in fields(kind)}
+    flags |= {one.metadata.get("flag") or "": one.name for one in fields(kind)}
+    texts = {name: _as_argument(text, flags) for name, text in field_texts(kind).items()}
+    about = inspect.cleandoc(kind.__doc__ or "").partition("\n\nParameters\n----------\n")[0]
     listed = [f"{name}\n{indent(fill(texts[name], 92), '    ')}" for name in names]
-    whole = "\n".join([about, "", "Parameters", "----------", *listed])
-    return f"{whole}\n\n{own.partition(chr(10) * 2)[2]}".strip()
+    return "\n".join([about, "", "Parameters", "----------", *listed, "", *RAISES])
 
 
-def _as_argument(text: str) -> str:
-    """Return what is said of a field without how it is typed: a mapping is no NAME=VALUE."""
+def _as_argument(text: str, flags: Mapping[str, str]) -> str:
+    """Return what is said of a field without how it is typed: a mapping is no NAME=VALUE.
+
+    Parameters
+    ----------
+    flags
+        The names of fields by their options.
+    """
     said = re.sub(TYPED, "", text)
-    return text if said == text else said[:1].upper() + said[1:]
+    said = said if said == text or re.match(r"\w+=", said) else said[:1].upper() + said[1:]
+    return re.sub(r"--[a-z][a-z-]*", lambda found: f"`{flags.get(found[0], found[0])}`", said)
 
 
 @dataclass_transform(
@@ -252,6 +271,38 @@ def frozen_question(kind: type[T]) -> type[T]:
     return dataclass(frozen=True, kw_only=True)(kind)
 
 
+@dataclass_transform(
+    kw_only_default=True,
+    frozen_default=True,
+    field_specifiers=(field, option),
+)
+def asked_by(
+    command: str, computed_in: str, *, verb: str = "", rare: str = "", **about: Any
+) -> Callable[[type[T]], type[T]]:
+    """Make a question of a command of a class.
+
+    Parameters
+    ----------
+    command, computed_in
+        The command, and "module:compute" that answers it.
+    verb
+        The function's name, if it is another.
+    rare
+        Fields whose options few people need.
+    about
+        Further class variables of `Question`.
+    """
+
+    def made(kind: type[T]) -> type[T]:
+        rarely = {"rare": tuple(rare.split())} if rare else {}
+        told = {"command": command, "verb": verb or command, "computed_in": computed_in}
+        for name, value in (told | rarely | about).items():
+            setattr(kind, name, value)
+        return frozen_question(kind)
+
+    return made
+
+
 @frozen_question
 class Question(Generic[R]):
     """A question of a command.
@@ -260,62 +311,39 @@ class Question(Generic[R]):
 
     Parameters
     ----------
-    llm
-        PROVIDER:MODEL, openai:gpt-4o-mini for instance.
-    environment
-        The experiment.
-    model
-        Whose parameters; the experiment's usual model if not given.
-    subjects
-        How many subjects.
-    sessions
-        Sessions of each subject.
-    trials
-        Trials per session, where the experiment lets one choose.
-    design
-        Of an experiment with several designs: which (--set design=).
-    settings
-        NAME=VALUE: a setting of the experiment.
-    truth
-        NAME=VALUE: a true parameter, or a setting of the experiment.
-    columns
-        ours=yours,...: subject=run,context=task,action=choice.
-    questions
-        How many questions a session has, where trials are questions; all if not given.
-    adaptive
-        MODEL: ask next what tells most about its parameters, up to --questions.
-    lapse
-        Lapse rate of the simulated subjects.
-    fit_lapse
-        Estimate a lapse rate.
-    all_trials
-        Fit all trials, also where a model is fitted to some.
-    unconverged
-        With --from: go on with a posterior that did not converge.
-    base_url
-        A server of your own.
-    key_variable
-        The environment variable that holds the key.
-    max_tokens
-        Where an answer is cut off.
-    price
-        PROVIDER:MODEL=IN,OUT dollars per million tokens.
-    date
-        YYYY-MM-DD: the day of the prices.
-    reasoning
-        LOW-HIGH: tokens of thought before each answer.
-    dry_run
-        Only estimate calls, tokens and money.
-    seed
-        Everything random follows from it.
-    out
-        Folder for the results and the report.
+    llm : PROVIDER:MODEL, openai:gpt-4o-mini for instance.
+    environment : The experiment.
+    model : Whose parameters; the experiment's usual model if not given.
+    subjects : How many subjects.
+    sessions : Sessions of each subject.
+    trials : Trials per session, where the experiment lets one choose.
+    design : Of an experiment with several designs: which (--set design=).
+    settings : NAME=VALUE: a setting of the experiment.
+    truth : NAME=VALUE: a true parameter, or a setting of the experiment.
+    columns : ours=yours,...: your columns by our names, subject=run,action=choice for instance.
+    questions : How many questions a session has, where trials are questions; all if not given.
+    adaptive : MODEL: ask next what tells most about its parameters, up to --questions.
+    lapse : Lapse rate of the simulated subjects.
+    fit_lapse : Estimate a lapse rate.
+    all_trials : Fit all trials, also where a model is fitted to some.
+    unconverged : With --from: go on with a posterior that did not converge.
+    base_url : A server of your own.
+    key_variable : The environment variable that holds the key.
+    max_tokens : Where an answer is cut off.
+    price : PROVIDER:MODEL=IN,OUT dollars per million tokens.
+    date : YYYY-MM-DD: the day of the prices.
+    reasoning : LOW-HIGH: tokens of thought before each answer.
+    dry_run : Only estimate calls, tokens and money.
+    seed : Everything random follows from it.
+    out : Folder for the results and the report.
     """
 
     command: ClassVar[str]
     verb: ClassVar[str]  # the function's name
-    computed_in: ClassVar[str] = ""  # the module of validation whose `compute` answers it
+    computed_in: ClassVar[str] = ""  # where in validation its answer is: "module:compute"
     screened: ClassVar[bool] = True  # whether a part of the answer fills a screen, or --full all
+    holds: ClassVar[str | None] = None  # by which its folder is known; "" for a page alone
+    saves: ClassVar[bool] = False  # whether its function, as its command, leaves a page in `out`
     rare: ClassVar[tuple[str, ...]] = ()  # fields whose options few people need
 
     @property
@@ -325,10 +353,27 @@ class Question(Generic[R]):
 
         return resolve_model(getattr(self, "model"))  # noqa: B009 - of a subclass
 
+    @property
+    def left_in(self) -> Path | None:
+        """The folder that its command leaves a page in; None if there is none."""
+        out = getattr(self, "out", None)
+        return None if self.holds is None or out is None else Path(out)
+
+    def said(self) -> Any:
+        """Compute the answer as a command prints it: it has a text, and `to_dict`.
+
+        It may have `exit_code`, `save`, and in `answered` what the function returns.
+        """
+        module, _, name = self.computed_in.partition(":")
+        return load(module, name or "compute")(self)
+
     def answer(self) -> R:
         """Compute the answer."""
-        compute: Callable[[Any], R] = load(self.computed_in, "compute")
-        return compute(self)
+        said = self.said()
+        if self.saves and self.left_in is not None:
+            said.save(self.left_in)
+        answered: R = getattr(said, "answered", said)
+        return answered
 
     @classmethod
     def options(cls) -> dict[str, TypedOption]:
@@ -390,24 +435,13 @@ class Running:
 
     Parameters
     ----------
-    workers
-        Processes or threads, each on one core. 1 stays in this process; if none, the time that the
-        first batch takes decides.
-    backend
-        processes, threads, or dask with --scheduler.
-    scheduler
-        tcp://HOST:PORT of a dask cluster.
-    share
-        2/3: only the second third of the batches; all into one folder.
-    out
-        Folder for the results and the report. A folder of the same study is resumed.
-    progress
-        Called with (batches done, batches in all).
-
-    Raises
-    ------
-    ValueError
-        If a value is not one of these, or they do not go together.
+    workers : Processes or threads, each on one core. 1 stays in this process; if none, the time
+        that the first batch takes decides.
+    backend : processes, threads, or dask with --scheduler.
+    scheduler : tcp://HOST:PORT of a dask cluster.
+    share : 2/3: only the second third of the batches; all into one folder.
+    out : Folder for the results and the report. A folder of the same study is resumed.
+    progress : Called with (batches done, batches in all).
     """
 
     workers: int | None = None
@@ -453,10 +487,15 @@ def running_of(kind: type) -> set[str]:
     return {one.name for one in fields(Running)} if issubclass(kind, Running) else set()
 
 
+class ShareDone(Exception):  # noqa: N818 - it is no error
+    """A share of a study is computed; there is a result once all are."""
+
+
 @frozen_question
 class StudyQuestion(Running, Question[R]):
     """A question of a study."""
 
+    holds: ClassVar[str | None] = STUDY
     rare: ClassVar[tuple[str, ...]] = ("backend", "scheduler", "share", "unconverged")
 
 
@@ -468,8 +507,15 @@ class PlayedQuestion(Question[R]):
     """
 
     def __post_init__(self) -> None:
-        """Take the experiment's usual model where none is named."""
+        """Take the experiment's usual model where none is named; of `truth` take its settings."""
+        from .arguments import played_as
+
         take_usual_model(self)
+        given = getattr(self, "truth", None)
+        if given:
+            environment, truth = played_as(getattr(self, "environment"), self.playing, given)  # noqa: B009
+            object.__setattr__(self, "environment", environment)
+            object.__setattr__(self, "truth", truth)
 
     @classmethod
     def options(cls) -> dict[str, TypedOption]:
@@ -487,24 +533,16 @@ class PlayedQuestion(Question[R]):
 
     @classmethod
     def read(cls, typed: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments; of --set, parameters are true values and the others settings."""
-        from .arguments import resolve_model
-        from .usual_models import usual_model
+        """Return the arguments; a design is one of the settings."""
+        design = [] if typed["design"] is None else [f"design={typed['design']}"]
+        truth = [*(typed["truth"] or ()), *design]
+        return super().read({**typed, "truth": truth or None})
 
-        arguments = super().read({**typed, "truth": None})
-        if "model" in typed and typed["model"] is None:
-            arguments["model"] = usual_model(typed["environment"])
-        agents = [resolve_model(model) for model in cls.models_in(arguments)]
-        arguments["environment"], arguments["truth"] = resolve_experiment(
-            typed["environment"], agents, None, typed["truth"], typed["design"]
-        )
-        return arguments
-
-    @classmethod
-    def models_in(cls, arguments: Mapping[str, Any]) -> Sequence[str]:
-        """Return the names of the models that were typed."""
-        names: Sequence[str] = arguments.get("models") or [arguments["model"]]
-        return names
+    @property
+    def playing(self) -> Sequence[Any]:
+        """The models whose parameters have true values."""
+        models: Sequence[Any] = getattr(self, "models", ()) or [getattr(self, "model")]  # noqa: B009
+        return models
 
     def option_values(self) -> dict[str, Any]:
         """Return the options: names, not things, and no setting at its default."""
@@ -561,9 +599,10 @@ def verb(question: Callable[P, Question[R]], module: str) -> Callable[P, R]:
         for name in arguments:
             if name not in known:
                 raise TypeError(unknown(f"argument of {kind.verb}", name, known))
-        instance = question(*args, **arguments)
+        instance = kind(**_given(kind, args, arguments))
         if not isinstance(instance, Running) or instance.progress is not None:
-            return instance.answer()
+            answered: R = instance.answer()
+            return answered
         from .notebook import notebook_bar
 
         with notebook_bar(kind.verb) as bar:
@@ -581,6 +620,45 @@ def verb(question: Callable[P, Question[R]], module: str) -> Callable[P, R]:
     ask.__doc__ = documented(kind, (argument.name for argument in ordered))
     ask.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
     return ask
+
+
+# What values of an annotation are: of these types, in words.
+TYPES: Mapping[str, tuple[Any, str]] = {
+    "int": (Integral, "a whole number"),
+    "float": (Real, "a number"),
+    "Mapping": (Mapping, "a dictionary"),
+}
+
+
+def _given(
+    kind: type[Question[Any]], args: Sequence[Any], arguments: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return a function's arguments by name, one value as a list where several may be.
+
+    Raises
+    ------
+    TypeError
+        If one is missing, or of another type than the annotation says.
+    """
+    try:
+        given = inspect.signature(kind).bind(*args, **arguments).arguments
+    except TypeError as error:
+        raise TypeError(f"{kind.verb}: {error}.") from None
+    for one in fields(kind):
+        value: Any = given.get(one.name)
+        annotation = str(one.type)
+        first = annotation.partition(" ")[0].partition("[")[0]
+        several = "Sequence[" in annotation
+        if first == "Sequence" and isinstance(value, str | Path | type):
+            given[one.name] = value = [value]
+        listed = several and isinstance(value, list | tuple)
+        wanted, words = TYPES.get(first, (object, ""))
+        for each in value if listed else [] if value is None else [value]:
+            if not isinstance(each, wanted) or (isinstance(each, bool) and words):
+                raise TypeError(f"{kind.verb}: {one.name} is {words}; got {each!r}.")
+            if choices := choices_of(one):
+                one_of_choices(one.name, choices)(each)
+    return given
 
 
 def command_line(command: str, *about: str, **options: Any) -> str:

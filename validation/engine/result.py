@@ -159,8 +159,8 @@ class Result:
         from knownminds.environments.record.plots import showing
 
         figures = self.every_figure
-        if not 1 <= number <= len(figures):
-            raise ValueError(f"There are {len(figures)} figures; got number={number}.")
+        if not isinstance(number, int) or not 1 <= number <= len(figures):
+            raise ValueError(f"There are {len(figures)} figures; got number={number!r}.")
         return showing(figures[number - 1][1].figure())
 
     def to_dict(self) -> dict[str, Any]:
@@ -233,20 +233,20 @@ class Text:
 
     Parameters
     ----------
-    text
+    words
         All there is to say.
-    more
-        What JSON has besides.
+    content
+        What JSON has; the words if there is nothing else.
     """
 
-    text: str
-    more: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    words: str
+    content: Mapping[str, Any] = field(default_factory=dict, repr=False)
     exit_code: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the text with what there is besides."""
-        return {"text": self.text, **plain_values(self.more)}
+        """Return what JSON has."""
+        return plain_values(self.content) if self.content else {"text": self.words}
 
     def __str__(self) -> str:
-        """The text."""
-        return self.text
+        """Return the words."""
+        return self.words

@@ -5,12 +5,15 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from io import StringIO
 from math import isnan
 from textwrap import shorten, wrap
 from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
+from rich.console import Console
+from rich.table import Table
 
 from knownminds.environments.record.text_table import GAP, WIDTH, counted, text_table
 
@@ -214,6 +217,20 @@ def shown(table: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
     whole = named_rows(table)
     head = [str(name).replace("_", " ") for name in whole]
     return head, [[cell_text(value) for value in row] for row in whole.itertuples(index=False)]
+
+
+def folded_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table of texts that fits the screen: the first column is never wrapped."""
+    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
+    for number, name in enumerate(head):
+        table.add_column(name, no_wrap=number == 0, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    kept = StringIO()
+    Console(file=kept, width=width_of_screen(), highlight=False, emoji=False, markup=False).print(
+        table
+    )
+    return "\n".join(line.rstrip() for line in kept.getvalue().splitlines())
 
 
 def cell_text(value: Any) -> str:

@@ -71,11 +71,13 @@ def compute(question: Page) -> Site:
         environment.n_trials,
         version,
         size,
+        str(question.out),
     )
     with writable(folder / "sessions"):
         for file, text in files.items():
             write_text(folder / file, text)
-        write_text(folder / "page.json", site.to_json())
+        about = {name: value for name, value in site.to_dict().items() if name != "out"}
+        write_text(folder / "page.json", json.dumps(about))
     return site
 
 

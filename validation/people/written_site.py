@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from knownminds.environments.record.tabled_result import TabledResult
@@ -22,6 +23,7 @@ class Site(TabledResult):
     trials : how many trials a session has at most
     jspsych : version of jsPsych
     size : of all files, in bytes
+    out : where it is
     """
 
     environment: str
@@ -31,6 +33,7 @@ class Site(TabledResult):
     trials: int
     jspsych: str
     size: int
+    out: str
 
     def __str__(self) -> str:
         """Say what was written."""
@@ -38,5 +41,6 @@ class Site(TabledResult):
         trials = "1 trial" if self.trials == 1 else f"{self.trials:,} trials"
         return (
             f"{self.environment}: {sessions} of at most {trials}, seed {self.seed}, jsPsych "
-            f"{self.jspsych}, {self.size / 1e6:.1f} MB"
+            f"{self.jspsych}, {self.size / 1e6:.1f} MB\nwritten to {self.out}; open "
+            f"{Path(self.out) / 'index.html'}, then knownminds import FILE.json --out trials.csv"
         )

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 
-from knownminds.environments import make
-from knownminds.validation.engine.arguments import one_of
 from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.study import Rows, read_study
 from knownminds.validation.recovery.questions import Confuse
 
 from . import sequential, smallest_design
-from .pilot import is_of_wordings, played_in
+from .pilot import is_of_wordings
 from .power_study import REPLICATES, designs, say
 from .questions import Power
 from .wordings import planned
@@ -25,7 +23,6 @@ def compute(question: Power) -> Result:
     """Answer `power`: designs, a search, a stopping rule, rival models, or wordings."""
     if is_of_wordings(question.pilot):
         return planned(question)
-    question = as_played(question)
     if question.against:
         result: Result = confusion_of(question).answer()
         return result
@@ -34,14 +31,6 @@ def compute(question: Power) -> Result:
     if question.stop is not None:
         return sequential.stopping(question)
     return designs(question)
-
-
-def as_played(question: Power) -> Power:
-    """Return the question with the pilot's settings where the experiment is named alone."""
-    if not isinstance(question.environment, str) or not isinstance(question.pilot, str | Path):
-        return question
-    _, played = played_in(question.pilot)
-    return replace(question, environment=make(question.environment, **played))
 
 
 def read(folder: str | Path) -> Result:
@@ -66,7 +55,6 @@ def confusion_of(question: Power) -> Confuse:
                 "With --against models are compared and no effect is looked for; got "
                 f"--{option.name.replace('_', '-')}. Leave one of them out."
             )
-    one_of("criterion", question.criterion, ("aic", "bic"))
     return Confuse(
         question.environment,
         [question.agent, *question.against],

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from time import process_time
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -15,10 +15,8 @@ from knownminds.agents import Model
 from knownminds.agents.parameters import Array
 from knownminds.environments import Environment
 from knownminds.inference import FittedMeasure, Measure, identifiability
-from knownminds.inference.analysis import Comparison
 from knownminds.validation.engine.arguments import (
     check_truth,
-    one_of,
     resolve_environment,
     several,
 )
@@ -35,7 +33,6 @@ from knownminds.validation.pages.views import Curves, against_size
 from .aims import Aim
 from .dials import resolve_measure
 from .operating_characteristics import (
-    ESTIMATORS,
     characteristics,
     dial_of,
     estimator_of,
@@ -386,8 +383,6 @@ def effect_search(question: Power) -> EffectSearch:
     environment, agent = resolve_environment(question.environment), question.agent
     comparison, estimator = question.comparison, question.estimator
     agent.check_plays(environment)
-    one_of("comparison", comparison, get_args(Comparison))
-    one_of("estimator", estimator, ESTIMATORS)
     effect = dict(question.effect or {})
     if len(effect) != 1:
         raise ValueError(f"An effect is one measure and its size; got {effect}.")

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from knownminds.validation.engine.question import (
     ExperimentQuestion,
     StudyQuestion,
-    frozen_question,
+    asked_by,
     load,
     option,
 )
-from knownminds.validation.reading import (
-    read_numbers,
-    read_texts,
-)
+from knownminds.validation.reading import read_numbers, read_texts
 from knownminds.validation.studies import AUDITS
 
 if TYPE_CHECKING:
@@ -61,7 +57,11 @@ def _is_run(pilot: Any) -> bool:
     return is_of_wordings(pilot)
 
 
-@frozen_question
+@asked_by(
+    "power",
+    "power.power",
+    rare="effect_sd spread correlation pilot wordings dollars run width rope unit criterion",
+)
 class Power(ExperimentQuestion["Result"]):
     """Ask how often a design detects an effect, or which is the smallest that does.
 
@@ -81,88 +81,51 @@ class Power(ExperimentQuestion["Result"]):
 
     Parameters
     ----------
-    effect
-        NAME=SIZE: a measure or a parameter, on the natural scale; with --from also NAME=pilot. In
-        Python {"optimism_bias": 0.1}; None only with `against`.
-    comparison
-        one (against the null value), between or paired conditions. "between" compares two groups of
-        `subjects` (or of `sessions` of two agents), "paired" two conditions of the same subjects.
-    estimator
-        marginal or hierarchical, of a contrast of parameters over several participants: the group's
-        mean by its marginal likelihood (t test), or whether the 95% interval of a hierarchical
-        model excludes the null value. One agent's sessions and other measures are tested over
-        units (t, Welch's or paired t test).
-    subjects
-        Participants, per group with --comparison between; 1 is one agent. Several numbers give a
-        grid of designs.
-    sessions
-        Sessions of each subject, per condition. Several numbers give a grid.
-    trials
-        Trials per session. Several numbers give a grid.
-    replicates
-        Data sets per design; 400, or 1000 to confirm --find.
-    effect_sd
-        Spread of the effect: assurance. The effect of each data set is drawn from
+    effect : NAME=SIZE: a measure or a parameter, on the natural scale; with --from also NAME=pilot.
+        In Python {"optimism_bias": 0.1}; None only with `against`.
+    comparison : one (against the null value), between or paired conditions. "between" compares two
+        groups of `subjects` (or of `sessions` of two agents), "paired" two conditions of the same
+        subjects.
+    estimator : marginal or hierarchical, of a contrast of parameters over several participants: the
+        group's mean by its marginal likelihood (t test), or whether the 95% interval of a
+        hierarchical model excludes the null value. One agent's sessions and other measures are
+        tested over units (t, Welch's or paired t test).
+    subjects : Participants, per group with --comparison between; 1 is one agent. Several numbers
+        give a grid of designs.
+    sessions : Sessions of each subject, per condition. Several numbers give a grid.
+    trials : Trials per session. Several numbers give a grid.
+    replicates : Data sets per design; 400, or 1000 to confirm --find.
+    effect_sd : Spread of the effect: assurance. The effect of each data set is drawn from
         Normal(effect, effect_sd) (O'Hagan, Stevens and Campbell 2005).
-    truth
-        NAME=VALUE: a parameter in the middle of the group, or a setting of the experiment.
-    spread
-        NAME=SD: spread of participants, unconstrained scale. The model's `group_sd` otherwise;
+    truth : NAME=VALUE: a parameter in the middle of the group, or a setting of the experiment.
+    spread : NAME=SD: spread of participants, unconstrained scale. The model's `group_sd` otherwise;
         always 0 for one agent.
-    correlation
-        NAME,NAME=R: how parameters go together over subjects, where the effect is of parameters. A
-        hierarchical estimator estimates them too.
-    pilot
-        A hierarchical fit (its folder): groups are drawn from its posterior. Power is averaged over
-        what the pilot leaves open of means and spreads. Model and settings of the experiment are
-        the pilot's, unless others are named. An effect {"optimism_bias": "pilot"} is that of the
-        drawn group, and power its assurance. A fit whose formula tells two groups apart (alpha ~
-        group) is a pilot of a comparison between them, and the effect its difference. As many
+    correlation : NAME,NAME=R: how parameters go together over subjects, where the effect is of
+        parameters. A hierarchical estimator estimates them too.
+    pilot : A hierarchical fit (its folder): groups are drawn from its posterior. Power is averaged
+        over what the pilot leaves open of means and spreads. Model and settings of the experiment
+        are the pilot's, unless others are named. An effect {"optimism_bias": "pilot"} is that of
+        the drawn group, and power its assurance. A fit whose formula tells two groups apart (alpha
+        ~ group) is a pilot of a comparison between them, and the effect its difference. As many
         answers are lost, at random, as the pilot lacks. Or a run of one language model in several
         wordings: designs of so many `wordings` and `sessions` of each are projected from it.
-    wordings
-        With a run in several wordings as the pilot: how many wordings. Several numbers give a grid
-        with those of sessions; all from 1 to those that ship if none.
-    dollars
-        With such a pilot: what the sessions of all wordings may cost, at the price of the run.
-        `sessions` are then as many as that buys.
-    run
-        A run's folder: what its sessions took prices those of the designs.
-    width
-        Count data sets whose 95% interval is narrower (precision).
-    rope
-        Count data sets whose 90% interval lies so near the null value (equivalence), by two
+    wordings : With a run in several wordings as the pilot: how many wordings. Several numbers give
+        a grid with those of sessions; all from 1 to those that ship if none.
+    dollars : With such a pilot: what the sessions of all wordings may cost, at the price of the
+        run. `sessions` are then as many as that buys.
+    run : A run's folder: what its sessions took prices those of the designs.
+    width : Count data sets whose 95% interval is narrower (precision).
+    rope : Count data sets whose 90% interval lies so near the null value (equivalence), by two
         one-sided tests at 5%.
-    find
-        sessions, subjects or trials: find the smallest number.
-    target
-        The power to reach, with --find.
-    most
-        The largest number to consider.
-    stop
-        A stopping rule (TOML): its errors, cost and bias.
-    unit
-        With --stop: sessions (of one agent) or subjects.
-    against
-        A rival of --model: how often the true one of them is best. See `confuse`.
-    criterion
-        With --against: aic or bic.
-    tell
-        Called with a sentence on what a hierarchical study will take, before it begins.
-
-    Raises
-    ------
-    ValueError
-        If an argument does not fit, or the design cannot identify the contrast.
+    find : sessions, subjects or trials: find the smallest number.
+    target : The power to reach, with --find.
+    most : The largest number to consider.
+    stop : A stopping rule (TOML): its errors, cost and bias.
+    unit : With --stop: sessions (of one agent) or subjects.
+    against : A rival of --model: how often the true one of them is best. See `confuse`.
+    criterion : With --against: aic or bic.
+    tell : Called with a sentence on what a hierarchical study will take, before it begins.
     """
-
-    command: ClassVar[str] = "power"
-    rare: ClassVar[tuple[str, ...]] = (
-        "effect_sd", "spread", "correlation", "pilot", "wordings", "dollars", "run", "width",
-        "rope", "unit", "criterion",
-    )  # fmt: skip
-    verb: ClassVar[str] = "power"
-    computed_in: ClassVar[str] = "power.power"
 
     environment: Environment | str = option(argument=True, kw_only=False)
     effect: Mapping[str, float | str] | None = option(
@@ -198,10 +161,8 @@ class Power(ExperimentQuestion["Result"]):
 
     def __post_init__(self) -> None:
         """Check that the options go together; the model is that of the pilot, or the usual one."""
-        if self.model is None and isinstance(self.pilot, str | Path) and not _is_run(self.pilot):
-            from .pilot import played_in
-
-            object.__setattr__(self, "model", played_in(self.pilot)[0])
+        if isinstance(self.pilot, str | Path):
+            self._take_from(self.pilot)
         super().__post_init__()
         if not self.against and self.effect is None:
             raise ValueError(
@@ -231,28 +192,23 @@ class Power(ExperimentQuestion["Result"]):
                     f"With {way} the other sizes are single numbers; got {name} twice."
                 )
 
-    @classmethod
-    def models_in(cls, arguments: Mapping[str, Any]) -> Sequence[str]:
-        """Return the names of all models that were typed."""
-        return [arguments["model"], *arguments.get("against", ())]
+    def _take_from(self, pilot: str | Path) -> None:
+        """Take a pilot's model and its experiment's settings where none are named."""
+        from .pilot import played_in
 
-    @classmethod
-    def read(cls, typed: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments; of a pilot, its model and its settings where none are typed."""
-        if typed["pilot"]:
-            from .pilot import played_in
+        if _is_run(pilot):
+            model, played = self.model, settings_of_run(pilot, str(self.environment))
+        else:
+            model, played = played_in(pilot)
+        if self.model is None:
+            object.__setattr__(self, "model", model)
+        if isinstance(self.environment, str) and played:
+            object.__setattr__(self, "truth", {**played, **(self.truth or {})})
 
-            of_run = _is_run(typed["pilot"])
-            model, played = (
-                (None, settings_of_run(typed["pilot"], typed["environment"])) if of_run
-                else played_in(typed["pilot"])
-            )  # fmt: skip
-            named = {text.partition("=")[0] for text in typed["truth"] or ()}
-            named |= {"design"} if typed["design"] else set()
-            more = [f"{k}={json.dumps(v)}" for k, v in played.items() if k not in named]
-            more += typed["truth"] or ()
-            typed = {**typed, "truth": more, "model": typed["model"] or model}
-        return super().read(typed)
+    @property
+    def playing(self) -> Sequence[Any]:
+        """The model and its rivals."""
+        return [self.model, *self.against]
 
     def option_values(self) -> dict[str, Any]:
         """The options; what belongs to a search or a rule only there."""
@@ -266,7 +222,7 @@ class Power(ExperimentQuestion["Result"]):
         return options | {name: None for name, given in lacking.items() if given is None}
 
 
-@frozen_question
+@asked_by("audit", "power.audit")
 class Audit(StudyQuestion["Result"]):
     """Ask what a metric and its test do to agents whose true value is known.
 
@@ -282,30 +238,14 @@ class Audit(StudyQuestion["Result"]):
 
     Parameters
     ----------
-    measure
-        The measure, channel, coherence, consistency or shortcuts; see `knownminds list`.
-    environment
-        The experiment. The measure's first one if none.
-    effects
-        True values in the violators. Some that they can have if none.
-    subjects
-        Subjects of each data set.
-    trials
-        Trials per session. Several numbers are audited one by one.
-    replicates
-        Data sets per design.
-    settings
-        NAME=VALUE: a setting of the experiment or of the audit.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown (the nearest are named), or a number does not fit.
+    measure : The measure, channel, coherence, consistency or shortcuts; see `knownminds list`.
+    environment : The experiment. The measure's first one if none.
+    effects : True values in the violators. Some that they can have if none.
+    subjects : Subjects of each data set.
+    trials : Trials per session. Several numbers are audited one by one.
+    replicates : Data sets per design.
+    settings : NAME=VALUE: a setting of the experiment or of the audit.
     """
-
-    command: ClassVar[str] = "audit"
-    verb: ClassVar[str] = "audit"
-    computed_in: ClassVar[str] = "power.audit"
 
     measure: str = option(argument=True, kw_only=False)
     environment: Environment | str | None = None

@@ -8,7 +8,6 @@ from typing import Any
 
 import pandas as pd
 
-from knownminds.validation.engine.arguments import one_of
 from knownminds.validation.engine.engine import Step, computed_steps, stored_steps
 from knownminds.validation.engine.population import check_step_loop
 from knownminds.validation.engine.result import Result
@@ -40,7 +39,6 @@ def search(question: Power) -> Result:
     """Answer `power --find`."""
     replicates = question.replicates or REPLICATES
     question = replace(with_single_sizes(question), replicates=replicates)
-    one_of("size to find", str(question.find), SIZES)
     check_target(question.target)
     sought = effect_search(question)
     content = question.option_values() | {"effect": sought.effect}

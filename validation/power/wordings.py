@@ -32,7 +32,6 @@ from knownminds.validation.engine.arguments import (
     check_dollars,
     check_seed,
     resolve_environment,
-    set_to,
     several,
 )
 from knownminds.validation.engine.result import Result
@@ -40,7 +39,7 @@ from knownminds.validation.engine.study import versions
 from knownminds.validation.engine.verdicts import Verdict
 
 from .dials import resolve_measure
-from .questions import WORDS, Power, settings_of_run
+from .questions import WORDS, Power
 
 DRAWS = 400  # of the components' generalised intervals
 NEAR = 0.02  # designs whose power differs by less are as good: three errors of a power
@@ -369,7 +368,7 @@ def planned(question: Power) -> Result:
                 "From a run in several wordings designs of wordings and sessions are projected; "
                 f"got --{option.name.replace('_', '-')}. Leave it out."
             )
-    environment = as_in_run(question.environment, str(question.pilot))
+    environment = resolve_environment(question.environment)
     check_seed(question.seed)
     ((name, size),) = (question.effect or {}).items()
     measure = resolve_measure(name, question.agent, environment)
@@ -450,13 +449,6 @@ def planned(question: Power) -> Result:
         command=question.command_line(),
         versions=versions(),
     )  # fmt: skip
-
-
-def as_in_run(environment: Environment | str, folder: str) -> Environment:
-    """Return an experiment, with the settings that a run gave it where it is named alone."""
-    if not isinstance(environment, str):
-        return resolve_environment(environment)
-    return set_to(resolve_environment(environment), settings_of_run(folder, environment))
 
 
 def _number(name: str, size: float | str) -> float:

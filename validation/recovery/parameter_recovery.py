@@ -24,7 +24,6 @@ from knownminds.validation.engine.arguments import (
     check_lapse,
     check_truth,
     chosen_options,
-    one_of,
     resolve_environment,
     selection_of,
     several,
@@ -64,9 +63,7 @@ if TYPE_CHECKING:
     from knownminds.inference import HierarchicalFit
 
 Way = Literal["posterior", "laplace", "mle"]  # what is estimated alone, and its intervals
-METHODS = ("map", "mle", "marginal", "hierarchical")
 OF_GROUPS = ("marginal", "hierarchical")  # methods that estimate all of a replicate together
-INTERVALS = ("posterior", "laplace")
 POPULATIONS: Mapping[str, Population] = {
     "prior": Population(),
     "group": HYPERPRIOR,
@@ -101,9 +98,6 @@ def recovery_cell(question: Recover, subjects: int, sessions: int, trials: int |
     environment = resolve_environment(question.environment, trials)
     model, method = question.agent, question.method
     model.check_plays(environment)
-    one_of("method", method, METHODS)
-    one_of("intervals", question.intervals, INTERVALS)
-    one_of("population", question.population, POPULATIONS)
     held = check_truth(model.parameters, question.truth)
     population = POPULATIONS[question.population]
     if known := checked_correlations(model, question.correlation, held):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from knownminds.validation.engine.question import ExperimentQuestion, frozen_question, option
+from knownminds.validation.engine.question import ExperimentQuestion, asked_by, option
 
 if TYPE_CHECKING:
     from knownminds.agents import Model
@@ -14,7 +14,11 @@ if TYPE_CHECKING:
     from knownminds.validation.engine.result import Result  # noqa: F401 - named in a string
 
 
-@frozen_question
+@asked_by(
+    "recover",
+    "recovery.parameter_recovery",
+    rare="lapse fit_lapse all_trials correlation questions adaptive",
+)
 class Recover(ExperimentQuestion["Result"]):
     """Ask whether a design gives a model's parameters back; several sizes give a grid.
 
@@ -23,48 +27,26 @@ class Recover(ExperimentQuestion["Result"]):
 
     Parameters
     ----------
-    subjects
-        How many. Several numbers give a grid of designs.
-    replicates
-        Independent repetitions.
-    sessions
-        Sessions of each subject. Several numbers give a grid.
-    trials
-        Trials per session, where the experiment lets one choose. Several numbers give a grid.
-    method
-        map, mle, marginal or hierarchical. "map" and "mle" fit each subject alone, "hierarchical"
-        all of a replicate together. "marginal" is map with the means and spreads of each
-        replicate's group by its marginal likelihood.
-    truth
-        NAME=VALUE: a true parameter, the same for all subjects, or a setting of the experiment.
-    fixed
-        NAME=VALUE: a parameter held at a value in the fit.
-    intervals
-        Intervals for --method map: posterior or laplace. Each subject's posterior is right, and
-        ten times slower than Laplace's normal approximation, which covers too little with few
+    subjects : How many. Several numbers give a grid of designs.
+    replicates : Independent repetitions.
+    sessions : Sessions of each subject. Several numbers give a grid.
+    trials : Trials per session, where the experiment lets one choose. Several numbers give a grid.
+    method : map, mle, marginal or hierarchical. "map" and "mle" fit each subject alone,
+        "hierarchical" all of a replicate together. "marginal" is map with the means and spreads of
+        each replicate's group by its marginal likelihood.
+    truth : NAME=VALUE: a true parameter, the same for all subjects, or a setting of the experiment.
+    fixed : NAME=VALUE: a parameter held at a value in the fit.
+    intervals : Intervals for --method map: posterior or laplace. Each subject's posterior is right,
+        and ten times slower than Laplace's normal approximation, which covers too little with few
         trials; "mle" has only the latter.
-    population
-        prior, group or correlated. "prior" draws each subject from the model's priors, just as
-        "map" assumes. "group" draws the subjects of each replicate from a group of its own,
+    population : prior, group or correlated. "prior" draws each subject from the model's priors,
+        just as "map" assumes. "group" draws the subjects of each replicate from a group of its own,
         whose mean and spread come from the hyperpriors and are not known to the fit: what people
         are like. "correlated" is such a group whose parameters go together, with correlations from
         what a correlated fit takes for granted.
-    correlation
-        NAME,NAME=R: how parameters go together over subjects, on the unconstrained scale. With
-        these, or a correlated population, "hierarchical" estimates correlations as well.
-
-    Raises
-    ------
-    ValueError
-        At the first argument that does not fit the rules; nothing is written then.
+    correlation : NAME,NAME=R: how parameters go together over subjects, on the unconstrained scale.
+        With these, or a correlated population, "hierarchical" estimates correlations as well.
     """
-
-    command: ClassVar[str] = "recover"
-    rare: ClassVar[tuple[str, ...]] = (
-        "lapse", "fit_lapse", "all_trials", "correlation", "questions", "adaptive",
-    )  # fmt: skip
-    verb: ClassVar[str] = "recover"
-    computed_in: ClassVar[str] = "recovery.parameter_recovery"
 
     environment: Environment | str = option(argument=True, kw_only=False)
     model: type[Model] | str | None = option(default=None, kw_only=False)
@@ -90,7 +72,7 @@ class Recover(ExperimentQuestion["Result"]):
         return super().option_values() | ({} if self.method == "map" else {"intervals": None})
 
 
-@frozen_question
+@asked_by("confuse", "recovery.confusion", rare="lapse fit_lapse all_trials pilot")
 class Confuse(ExperimentQuestion["Result"]):
     """Ask whether a design tells rival models apart: confusion and inversion matrices.
 
@@ -100,52 +82,30 @@ class Confuse(ExperimentQuestion["Result"]):
 
     Parameters
     ----------
-    models
-        A rival; at least two. On the command line, all that can play if none.
-    criteria
-        aic, bic, cv or loo; several are compared. "aic", "bic": from the maximum of the likelihood.
-        "cv", "loo": how well sequences are predicted from the subject's others, by the MAP estimate
-        or by PSIS from the posterior; a sequence is a session or, within one, a value of each
-        column that all rivals keep separate.
-    subjects
-        Subjects per data set, whose scores are summed. Several numbers give a grid of designs.
-    replicates
-        Data sets per model.
-    sessions
-        Sessions of each subject. Several numbers give a grid.
-    trials
-        Trials per session, where the experiment lets one choose. Several numbers give a grid.
-    truth
-        NAME=VALUE: a true parameter of every model that has it, or a setting of the experiment.
-    fit_lapse
-        Estimate a lapse rate, in all rivals in which it changes anything.
-    all_trials
-        Fit all trials. Otherwise all rivals are fitted to those to which one of them is fitted
-        alone (first free choices of `horizon_explorer`), if none goes by the trials between.
-    pilot
-        A hierarchical fit of one of the models (its folder). The groups of its data sets are draws
-        of the posterior, and as many answers are lost, at random, as the pilot lacks.
-    find
-        sessions, subjects or trials: find the smallest number at which every model is named for
+    models : A rival; at least two. All that can play if none.
+    criteria : aic, bic, cv or loo; several are compared. "aic", "bic": from the maximum of the
+        likelihood. "cv", "loo": how well sequences are predicted from the subject's others, by the
+        MAP estimate or by PSIS from the posterior; a sequence is a session or, within one, a value
+        of each column that all rivals keep separate.
+    subjects : Subjects per data set, whose scores are summed. Several numbers give a grid of
+        designs.
+    replicates : Data sets per model.
+    sessions : Sessions of each subject. Several numbers give a grid.
+    trials : Trials per session, where the experiment lets one choose. Several numbers give a grid.
+    truth : NAME=VALUE: a true parameter of every model that has it, or a setting of the experiment.
+    fit_lapse : Estimate a lapse rate, in all rivals in which it changes anything.
+    all_trials : Fit all trials. Otherwise all rivals are fitted to those to which one of them is
+        fitted alone (first free choices of `horizon_explorer`), if none goes by the trials between.
+    pilot : A hierarchical fit of one of the models (its folder). The groups of its data sets are
+        draws of the posterior, and as many answers are lost, at random, as the pilot lacks.
+    find : sessions, subjects or trials: find the smallest number at which every model is named for
         what it is, by one criterion (BIC unless another one is named).
-    target
-        With --find: the share of data sets that each model has to win.
-    most
-        With --find: the largest number to consider.
-
-    Raises
-    ------
-    ValueError
-        At the first argument that does not fit the rules; nothing is written then.
+    target : With --find: the share of data sets that each model has to win.
+    most : With --find: the largest number to consider.
     """
 
-    command: ClassVar[str] = "confuse"
-    rare: ClassVar[tuple[str, ...]] = ("lapse", "fit_lapse", "all_trials", "pilot")
-    verb: ClassVar[str] = "confuse"
-    computed_in: ClassVar[str] = "recovery.confusion"
-
     environment: Environment | str = option(argument=True, kw_only=False)
-    models: Sequence[type[Model] | str] = option("--model", kw_only=False)
+    models: Sequence[type[Model] | str] = option("--model", default=(), kw_only=False)
     criteria: Sequence[str] = option("--criterion", default=("aic", "bic"))
     subjects: int | Sequence[int] = 1
     replicates: int = 200
@@ -163,7 +123,10 @@ class Confuse(ExperimentQuestion["Result"]):
     most: int = 200
 
     def __post_init__(self) -> None:
-        """Check that what is given goes together."""
+        """Take all models that can play where none is named; check that all goes together."""
+        if not len(self.models):
+            object.__setattr__(self, "models", _players(self.environment))
+        super().__post_init__()
         if self.find is None:
             return
         if self.pilot is not None:
@@ -180,17 +143,11 @@ class Confuse(ExperimentQuestion["Result"]):
         search = {} if self.find else {"target": None, "most": None}
         return super().option_values() | search
 
-    @classmethod
-    def read(cls, typed: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments that were typed; without rivals, all models that can play."""
-        models = typed["models"] or _players(typed["environment"])
-        return super().read({**typed, "models": models})
 
-
-def _players(environment: str) -> list[str]:
+def _players(environment: Environment | str) -> list[str]:
     """Names of all models that can play an experiment."""
     from knownminds.agents import AGENTS
-    from knownminds.environments import make
+    from knownminds.validation.engine.arguments import resolve_environment
 
-    played = make(environment)
+    played = resolve_environment(environment)
     return [name for name, model in AGENTS.items() if model.plays(played)]

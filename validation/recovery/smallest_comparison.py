@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
 from knownminds.inference.posteriors.model_weights import protected_exceedance
-from knownminds.validation.engine.arguments import one_of, resolve_environment, several
+from knownminds.validation.engine.arguments import resolve_environment, several
 from knownminds.validation.engine.engine import Step, computed_steps, stored_steps
 from knownminds.validation.engine.population import check_step_loop
 from knownminds.validation.engine.result import Result
@@ -74,7 +74,6 @@ NOTES = (
 def search(question: Confuse) -> Result:
     """Answer `confuse --find`."""
     check_target(question.target)
-    one_of("size to find", str(question.find), SIZES)
     if len(question.criteria) > 1:
         question = replace(question, criteria=("bic",))
     sizes = {name: several(getattr(question, name))[0] for name in SIZES}

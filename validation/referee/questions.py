@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from knownminds.validation.engine.question import StudyQuestion, frozen_question, option
+from knownminds.validation.engine.question import StudyQuestion, asked_by, option
 
 if TYPE_CHECKING:
     from knownminds.agents import Model
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from knownminds.validation.engine.result import Result  # noqa: F401 - named in a string
 
 
-@frozen_question
+@asked_by("referee", "referee.referee", holds="referee.json")
 class Referee(StudyQuestion["Result"]):
     """Test a model before its fits are believed: one verdict for each of seven questions.
 
@@ -26,34 +26,19 @@ class Referee(StudyQuestion["Result"]):
 
     Parameters
     ----------
-    candidate
-        A Python file with one model, or the name of a registered one; or a folder of such files,
-        of each of which is said whether it recovers, is a copy and can be told from the rest.
-    against
-        A rival; if none is named, the experiment's usual model, and beside a folder all models
-        of the experiment.
-    subjects
-        Subjects whose parameters are recovered, and whose behaviour is predicted.
-    replicates
-        Posteriors that are calibrated, and data sets of each model that are compared.
-    target
-        The share of its data sets that each model has to win in the smallest design.
-    most
-        Sessions of the largest design that is considered.
-    simulator
-        A Python file of the model's author with a function simulate(parameters, session, rng), by
-        which an eighth question is put: does the model say what its author's program does? See
-        `calibrate`.
-
-    Raises
-    ------
-    ValueError
-        If the file holds no model or several, or a rival cannot play the experiment.
+    candidate : A Python file with one model, or the name of a registered one; or a folder of such
+        files, of each of which is said whether it recovers, is a copy and can be told from the
+        rest.
+    against : A rival; if none is named, the experiment's usual model, and beside a folder all
+        models of the experiment.
+    subjects : Subjects whose parameters are recovered, and whose behaviour is predicted.
+    replicates : Posteriors that are calibrated, and data sets of each model that are compared.
+    target : The share of its data sets that each model has to win in the smallest design.
+    most : Sessions of the largest design that is considered.
+    simulator : A Python file of the model's author with a function simulate(parameters, session,
+        rng), by which an eighth question is put: does the model say what its author's program does?
+        See `calibrate`.
     """
-
-    command: ClassVar[str] = "referee"
-    verb: ClassVar[str] = "referee"
-    computed_in: ClassVar[str] = "referee.referee"
 
     candidate: type[Model] | str = option(argument=True, kw_only=False)
     environment: Environment | str
