@@ -76,6 +76,7 @@ class BalloonRisk(Retelling):
             lambda environment: (1, max(environment.maxima)),
             "pump that is next",
             dependent=True,
+            unit="pumps",
         ),
         FIRST,
     )

@@ -100,7 +100,10 @@ class Horizon(TwoMachines):
     fields = Fields(
         Field("game", "n_games", "number of the game, from 0"),
         Field(
-            "horizon", lambda environment: (1, environment.long_horizon), "free plays of the game"
+            "horizon",
+            lambda environment: (1, environment.long_horizon),
+            "free plays of the game",
+            unit="plays",
         ),
         Field("play", "long_horizon", "which free play, from 0"),
         *(Field(f"mean_{a}", help=_MEAN.format(a), dependent=True, unit="points") for a in (0, 1)),

@@ -57,8 +57,8 @@ class ProbabilisticReasoning(Retelling):
         "uninformative": Among(([0.4, 0.5, 0.5, 0.6], [0.5], [0.2, 0.8], [0.1, 0.4, 0.6, 0.9])),
     }
     fields = Fields(
-        Field("prior", (0.0, 1.0), "probability of the queried urn before the draw"),
-        Field("likelihood", (0.0, 1.0), "share of red balls in the queried urn"),
+        Field("prior", (0.0, 1.0), "of the queried urn before the draw", unit="probability"),
+        Field("likelihood", (0.0, 1.0), "of a red ball from the queried urn", unit="probability"),
         Field("ball", (0, 1), "0 blue, 1 red"),
         Field("asked", (0, 1), "urn that is asked about, in the order of mention", "wording"),
         Field("urn", (0, 1), "whether the ball came from the queried urn", "hidden"),

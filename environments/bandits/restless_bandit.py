@@ -78,7 +78,7 @@ class RestlessBandit(TwoMachines):
     }
     fields = Fields(
         FIRST,
-        Field("block", help="which block, from 0", role="hidden"),
+        Field("block", help="which block, from 0", role="hidden", unit="position"),
         Field("mean_0", help="mean of machine 0 in force", role="hidden", unit="points"),
         Field("mean_1", help="mean of machine 1 in force", role="hidden", unit="points"),
     )

@@ -169,9 +169,11 @@ class TemporalDiscounting(Retelling):
     published: ClassVar = {"design": "adaptive", "n_repeats": 1}
     fields = Fields(
         Field("item", _held("item"), coded(ITEMS)),
-        Field("sooner_amount", _held("sooner_amount"), "the sooner sum"),
+        Field("sooner_amount", _held("sooner_amount"), "the sooner sum", unit="dollars"),
         Field("sooner_delay", _held("sooner_delay"), "until the sooner sum", unit="months"),
-        Field("later_amount", _held("later_amounts"), "the later sum", dependent=True),
+        Field(
+            "later_amount", _held("later_amounts"), "the later sum", dependent=True, unit="dollars"
+        ),
         Field("later_delay", _held("later_delay"), "until the later sum", unit="months"),
         FIRST,
     )

@@ -96,7 +96,7 @@ class TwoStep(Retelling):
     }
     fields = Fields(
         Field("stage", (0, 1), "0 for the shuttle, 1 for the alien"),
-        Field("transition", (0.5, 1.0), "probability that a shuttle reaches its planet"),
+        Field("transition", (0.5, 1.0), "that a shuttle reaches its planet", unit="probability"),
         Field("state", (NOWHERE, 1), "the planet; -1 at the first stage", dependent=True),
         FIRST,
     )

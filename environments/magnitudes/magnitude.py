@@ -79,6 +79,10 @@ def _stimuli(name: str, given: Any) -> str | None:
     return None if kind == STIMULI[0] else str(kind)
 
 
+def _to_ceiling(environment: Magnitude) -> tuple[float, float]:
+    return 0.0, environment.ceiling
+
+
 class Magnitude(Retelling):
     """Estimate a magnitude that is shown in words, shown in a picture, or both.
 
@@ -131,7 +135,7 @@ class Magnitude(Retelling):
 
     fields = Fields(
         Field("window", (0, len(WINDOWS) - 1), "0 short, 1 medium, 2 long"),
-        Field("value", lambda environment: (0.0, environment.ceiling), "the true magnitude"),
+        Field("value", _to_ceiling, "the true magnitude", unit="as the answer"),
         Field("modality", (0, len(MODALITIES) - 1), "0 text, 1 image, 2 both"),
         Field("blur", (0.0, MOST_BLUR), "standard deviation of the Gaussian blur", unit="px"),
         Field("condition", (0, len(CONDITIONS) - 1), coded(CONDITIONS)),
@@ -139,9 +143,10 @@ class Magnitude(Retelling):
         Field(
             "unit",
             lambda environment: (0.0, 2 * environment.ceiling),
-            "lowest plus highest value of all",
+            "lowest plus highest of all",
+            unit="as the answer",
         ),
-        Field("ceiling", lambda environment: (0.0, environment.ceiling), "highest answer"),
+        Field("ceiling", _to_ceiling, "highest answer", unit="as the answer"),
     )
     sequence = ("window",)
     given = "response"

@@ -69,8 +69,10 @@ COLUMNS: tuple[Column, ...] = (
         "what was chosen, from 0; missing if nothing readable was",
         least=0,
     ),
-    Column("response", "float", False, "a judgement on a continuous scale"),
-    Column("reward", "float", False, "what the action brought; missing where nothing did"),
+    Column("response", "float", False, "a judgement on a continuous scale", "as asked"),
+    Column(
+        "reward", "float", False, "what the action brought; missing where nothing did", "as paid"
+    ),
     Column(
         "outcome",
         "string",

@@ -9,6 +9,7 @@ from played import played, short
 from knownminds.environments import (
     ENVIRONMENTS,
     Trials,
+    make,
     trial_schema,
 )
 
@@ -34,6 +35,17 @@ def test_every_saved_file_keeps_to_the_schema_of_its_experiment(name, tmp_path):
         rows = rows_of(Trials.load(tmp_path / f"t{suffix}"))
         for check in (validator(), validator(short(name))):
             assert [e.message for e in check.iter_errors(rows)] == []
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_every_column_has_a_meaning_and_every_measured_number_a_unit(name):
+    """Whole numbers are codes, counts or positions, as their meaning says; so is wording."""
+    schema = trial_schema(make(name))
+    wording = make(name).fields.wording
+    assert [column.name for column in schema.columns if not column.description] == []
+    assert [own.name for own in make(name).fields if not own.help] == []
+    measured = [one for one in schema.columns if one.kind == "float" and one.name not in wording]
+    assert [column.name for column in measured if not column.unit] == []
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,12 @@ class CueConflict(MarkerLocation):
     shipped = Path(__file__).with_suffix(".toml")
     fields = Fields(
         *Magnitude.fields,
-        Field("conflict", (-1.0, 1.0), "location told in words less that shown in the picture"),
+        Field(
+            "conflict",
+            (-1.0, 1.0),
+            "location in words less that in the picture",
+            unit="as the answer",
+        ),
         Field("errors", (0, np.inf), "number from which errors of reports are drawn", "wording"),
     )
     n_wording = 1

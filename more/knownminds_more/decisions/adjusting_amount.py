@@ -86,12 +86,14 @@ class AdjustingAmount(StatedQuestions):
     usual_model = "hyperbolic_discounter"
     searched: ClassVar = {"losses": None, "questions": Span(2, 10), "repeats": Span(1, 8)}
     fields = Fields(
-        Field("sooner_amount", _ends, "the sum now", dependent=True),
+        Field("sooner_amount", _ends, "the sum now", dependent=True, unit="dollars"),
         Field("sooner_delay", (0, np.inf), "until the sum now", unit="months"),
-        Field("later_amount", _ends, "the later sum"),
+        Field("later_amount", _ends, "the later sum", unit="dollars"),
         Field("later_delay", (1, np.inf), "until the later sum", unit="months"),
         FIRST,
-        Field("ladder", (0, np.inf), "which ladder of the session, from 0", "hidden"),
+        Field(
+            "ladder", (0, np.inf), "which ladder of the session, from 0", "hidden", unit="position"
+        ),
     )
     shipped = Path(__file__).with_suffix(".toml")
     performance_bounds = None

@@ -45,7 +45,7 @@ class Ambiguity(Offers):
     usual_model = "alpha_maxmin"
     fields = Fields(
         *(
-            Field(f"{side}_{name}", (0.0, 1.0), f"{name} share of red balls in urn {side}")
+            Field(f"{side}_{name}", (0.0, 1.0), f"{name} of red balls in urn {side}", unit="share")
             for side in "ab"
             for name in ("least", "most")
         ),

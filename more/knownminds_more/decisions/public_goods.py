@@ -54,8 +54,13 @@ class PublicGoods(ListedQuestions):
     usual_model = "conditional_cooperator"
     fields = Fields(
         Field("endowment", (1, np.inf), "what each member has", unit="tokens"),
-        Field("group", (2, np.inf), "members, oneself included"),
-        Field("multiplier", (0.0, np.inf), "by which what is put in grows before it is shared"),
+        Field("group", (2, np.inf), "members, oneself included", unit="members"),
+        Field(
+            "multiplier",
+            (0.0, np.inf),
+            "by which what is put in grows before it is shared",
+            unit="times",
+        ),
         Field("others", (0, np.inf), "what each of the others has put in", unit="tokens"),
     )
     shipped = Path(__file__).with_suffix(".toml")

@@ -105,7 +105,7 @@ class RiskyChoice(Offers):
                 *(Field(f"{side}_{p}", _amounts, f"{p} amount of gamble {side}", unit="points")
                   for p in PLACES),
                 *(Field(f"{side}_{p}_chance", (0.0, 1.0), f"probability of the {p} amount of "
-                        f"gamble {side}") for p in PLACES),
+                        f"gamble {side}", unit="probability") for p in PLACES),
             )
         ),
         FIRST,

@@ -88,10 +88,10 @@ class Ultimatum(ListedQuestions):
         Field("role", (0, 1), "0 responder, 1 proposer"),
         Field("stake", (0.0, np.inf), "what is divided", unit="points"),
         Field("less", (0.0, np.inf), "offer by action 0; 0 where it rejects", unit="points"),
-        Field("less_chance", (0.0, 1.0), "that it is accepted; 0 where it is a rejection"),
+        Field("less_chance", (0.0, 1.0), "is accepted; 0 of a rejection", unit="probability"),
         Field("more", (0.0, np.inf), "offer by action 1, or the one that it accepts",
               unit="points"),
-        Field("more_chance", (0.0, 1.0), "that it is accepted"),
+        Field("more_chance", (0.0, 1.0), "that it is accepted", unit="probability"),
         FIRST,
     )  # fmt: skip
     shipped = Path(__file__).with_suffix(".toml")

@@ -89,8 +89,8 @@ class IowaGambling(Retelling):
     searched: ClassVar = {"n_cards": Span(20, 400)}
     fields = Fields(
         Field("first", (0, 3), "deck that is mentioned first; the others follow", "wording"),
-        Field("gain", (0.0, np.inf), "what the card brought", "feedback"),
-        Field("loss", (0.0, np.inf), "what the card cost", "feedback"),
+        Field("gain", (0.0, np.inf), "what the card brought", "feedback", unit="dollars"),
+        Field("loss", (0.0, np.inf), "what the card cost", "feedback", unit="dollars"),
     )
     shipped = Path(__file__).with_suffix(".toml")
     world = Decks

@@ -130,7 +130,7 @@ class CausalInference(StoryQuestions):
     }
     fields = Fields(
         *(
-            Field(name, (0.0, 1.0), f"base rate of the {place} variable")
+            Field(name, (0.0, 1.0), f"base rate of the {place} variable", unit="probability")
             for name, place in zip(BASES, TOLD, strict=True)
         ),
         *(
@@ -139,6 +139,7 @@ class CausalInference(StoryQuestions):
                 (-1.0, 1.0),
                 f"strength of {LETTERS[int(name[1]) - 1]} -> {LETTERS[int(name[2]) - 1]}, below 0 "
                 "if it prevents",
+                unit="probability",
             )
             for name in STRENGTHS
         ),

@@ -87,7 +87,7 @@ class ReversalLearning(TwoMachines):
     }
     fields = Fields(
         FIRST,
-        Field("block", help="reversals before this play", role="hidden"),
+        Field("block", help="reversals before this play", role="hidden", unit="reversals"),
         Field("better", (0, 1), "machine that wins more often", role="hidden"),
     )
     shipped = Path(__file__).with_suffix(".toml")

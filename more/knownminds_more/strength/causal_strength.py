@@ -101,13 +101,18 @@ class CausalStrength(LikelihoodQuestions):
     }
     fields = Fields(
         *(
-            Field(name, (0, MOST_CASES), f"cases with {told}")
+            Field(name, (0, MOST_CASES), f"cases with {told}", unit="cases")
             for name, told in zip(
                 COUNTS, ("both", "the cause alone", "the effect alone", "neither"), strict=True
             )
         ),
         Field("kind", (0, 1), f"what is asked: {coded(KINDS)}"),
-        Field("support", (-1000.0, 1000.0), "causal support, a log Bayes factor; by the counts"),
+        Field(
+            "support",
+            (-1000.0, 1000.0),
+            "causal support, a log Bayes factor; by the counts",
+            unit="nats",
+        ),
         Field("story", (0, len(STORIES) - 1), coded(STORIES), "wording"),
         Field("order", (0, ORDERS - 1), "in which order a list has the cases", "wording"),
         Field("round", "repeats", "from 0", "wording"),
