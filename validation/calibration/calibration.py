@@ -241,7 +241,10 @@ def _check_quantities(expressions: Sequence[str], parameters: Parameters) -> Non
     draws = parameters.constrain(
         parameters.mean + parameters.sd * np.random.default_rng(0).standard_normal((8, 1)) / 2
     )
-    for text in expressions:
+    known = [LOG_LIKELIHOOD, *parameters.names]
+    for place, text in enumerate(expressions):
+        if text.strip() in (*known, *(one.strip() for one in expressions[:place])):
+            raise ValueError(f"Each quantity is ranked once; got {text!r} twice. Leave one out.")
         rule = (
             f"A quantity is an expression of {', '.join(parameters.names)}, "
             f'"2 * {parameters.names[0]}" for instance'

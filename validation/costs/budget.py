@@ -141,6 +141,12 @@ def _splits(
         )
     from knownminds.validation.power import wordings
 
+    for option in ("subjects", "sessions"):
+        if getattr(question, option) is not None:
+            raise ValueError(
+                f"With --from the dollars say how many sessions there are; got --{option}. Leave "
+                "it out."
+            )
     assert question.dollars is not None
     check_dollars(question.dollars)
     dollars = Decimal(str(question.dollars))

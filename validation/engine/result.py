@@ -141,12 +141,26 @@ class Result:
         return replace(self, **more)
 
     def led_by_estimates(self) -> Result:
-        """Return the same, led by the first table with intervals: counts alone answer nothing."""
-        for title, table in self.every_table:
-            cells = (value for column in table for value in table[column])
-            if any(isinstance(value, Interval) and np.isfinite(value.low) for value in cells):
-                return self.about(leads=title)
-        return self
+        """Return the same, led by the first table with intervals: counts alone answer nothing.
+
+        Those of tables with a single row, as of one participant, stand in one table.
+        """
+        found = [
+            (title, table, str(name), value)
+            for title, table in self.every_table
+            for name in table
+            for value in table[name]
+            if isinstance(value, Interval) and np.isfinite(value.low)
+        ]
+        alone = {
+            title if len(table.columns) == 1 else f"{title}: {name}": value
+            for title, table, name, value in found
+            if len(table) == 1
+        }
+        if len(alone) > 1:
+            whole = pd.DataFrame({"estimate": alone}).rename_axis("of")
+            return self.about(tables={"Estimates": whole, **self.tables}, leads="Estimates")
+        return self.about(leads=found[0][0]) if found else self
 
     def plot(self, number: int = 1) -> Figure:
         """Return a figure, counted from 1, as a Matplotlib figure.

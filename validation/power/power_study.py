@@ -131,7 +131,7 @@ def say(rows: Rows) -> Result:
         verdicts=readings(frame),
         of="data sets",
         tables={"Designs": frame.set_index(list(SIZES))},
-        shows=(name, "95% width", "95% covers", "failed", "left out"),
+        shows=(name, "subjects in all", "95% width", "95% covers", "failed", "left out"),
         figures=curves.drawings(drawn) if len(frame) > 1 else {},
         notes=[*part, *notes_of(study.cells[0]), *NOTES],
         options={**study.options, "analysis": said(study.cells)},
@@ -206,8 +206,6 @@ def notes_of(cell: Cell) -> list[str]:
             f"The pilot was fitted with {pilot.formula}, of {' and '.join(pilot.groups)}. The "
             f"first group is like {pilot.groups[0]}, and {apart}."
         )
-    if cell.analysis.comparison == "between" and cell.subjects > 1:
-        notes.append("The number of subjects is per group, and there are two groups.")
     if cell.analysis.run:
         notes.append("Dollars go by what the run took: tokens and money of its sessions.")
     return notes
