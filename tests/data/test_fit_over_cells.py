@@ -113,7 +113,7 @@ def test_participants_are_named_by_a_column_and_sessions_stay_apart(files):
         ({"unit": ["who"]}, "no 'who' among"),
         ({"model": None}, "needs a model that plays all"),
         ({"model": "rescorla_wagner"}, "pays none"),
-        ({"over": "subjects"}, "no value of --over named 'subjects'"),
+        ({"over": "subjects"}, "no over named 'subjects'"),
     ],
 )
 def test_what_does_not_go_together_is_said(files, options, said):

@@ -122,7 +122,7 @@ def test_a_search_says_how_it_chooses_and_limits_take_the_better_model(monkeypat
     [
         ({"sessions": [1, 2]}, "single numbers; got sessions twice"),
         ({"target": 0.999}, "The target power lies in"),
-        ({"find": "choices"}, "There is no size to find named 'choices'"),
+        ({"find": "choices"}, "There is no find named 'choices'"),
         ({"pilot": "fit"}, "leave --from or --find out"),
     ],
 )

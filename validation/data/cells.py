@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from knownminds.agents import Model
-from knownminds.environments import Trials, environment_of, unknown
+from knownminds.environments import Trials, environment_of
 
 from .trials_of_runs import ALONE, BY, load, read_all, read_one, runs_in
 
@@ -24,8 +24,6 @@ _ALONE_IN_ONE = ("environment", "settings", "separate", "against", "rivals")
 
 def check_over(question: AskFit) -> None:
     """Raise ValueError at options that belong to the fit of a single experiment."""
-    if question.over not in OVER:
-        raise ValueError(unknown("value of --over", str(question.over), OVER))
     for name in _ALONE_IN_ONE:
         if getattr(question, name):
             option = {"settings": "set"}.get(name, name)
