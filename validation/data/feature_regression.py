@@ -182,8 +182,8 @@ def check_features(
             rule = "is a name" if column == base_model else "is a number, 0 and 1 for no and yes"
             got = table[column].astype(object).iloc[wrong[0]]
             raise ValueError(
-                f"The feature {column} {rule}; {name.iloc[wrong[0]]!r} has {got!r}. Recode it, fill "
-                "it in, or leave it out."
+                f"The feature {column} {rule}; {name.iloc[wrong[0]]!r} has {got!r}. Recode it, "
+                "fill it in, or leave it out."
             )
     return known
 

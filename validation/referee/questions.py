@@ -35,6 +35,8 @@ class Referee(StudyQuestion["Result"]):
     replicates : Posteriors that are calibrated, and data sets of each model that are compared.
     target : The share of its data sets that each model has to win in the smallest design.
     most : Sessions of the largest design that is considered.
+    limit : Seconds that each file of a folder has to load, keep the contract, be fitted and be
+        recovered, in a process of its own; one that needs more did not end.
     simulator : A Python file of the model's author with a function simulate(parameters, session,
         rng), by which an eighth question is put: does the model say what its author's program does?
         See `calibrate`.
@@ -50,5 +52,6 @@ class Referee(StudyQuestion["Result"]):
     settings: Mapping[str, Any] | None = option("--set", default=None)
     target: float = 0.8
     most: int = 64
+    limit: float = 60.0
     simulator: str | os.PathLike[str] | None = None
     seed: int = 0

@@ -1,6 +1,7 @@
 """A folder of models, one a file: which recover, which are copies, which can be told from the rest.
 
-Systems that write models by the hundred leave such folders. A file that cannot be run, holds no
+Systems that write models by the hundred leave such folders. Each file is tried in a process of its
+own, with a limit of time, before it is compared. One that cannot be run, does not end, holds no
 model or several, or cannot play the experiment is a row that says so; the others go on.
 
 Two models are copies of each other if they reach the same greatest likelihood of the same data,
@@ -10,23 +11,26 @@ names it, of all that are no copies of it, in more than half of the data sets th
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stdout
+from dataclasses import dataclass, fields
+from functools import partial
+from io import StringIO
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numba.core.errors import NumbaError
 
 from knownminds.agents import AGENTS, Model
 from knownminds.agents.parameters import Array
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Environment, session_stream
 from knownminds.environments.record.outcome_rates import wilson
-from knownminds.inference import check_agent, maximum_likelihood
-from knownminds.inference.fits.identifiability import identifiability
+from knownminds.inference import maximum_likelihood
 from knownminds.inference.fits.point import PointFit
 from knownminds.validation.engine.arguments import (
     changed_settings,
@@ -39,27 +43,23 @@ from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.scores import Score, share
 from knownminds.validation.engine.study import versions
 from knownminds.validation.engine.verdicts import Verdict, reason
-from knownminds.validation.recovery.parameter_recovery import recover
 
-from .judged import model_of, worst_of
+from .alone import FAULTS, STREAM, Tried, try_alone
+from .judged import model_of
 from .questions import Referee
 
 SAME = 0.05  # nats of a data set, up to which greatest likelihoods are the same
 COPIES = 12  # data sets of each of both models, by which copies are found
 TOLD = 0.5  # share of its own data sets in which a model is named
-STREAM = 75  # of the true parameters of each file
-# What code of others raises when it is run; the file is broken, and the others go on.
-FAULTS = (
-    ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, NameError, OSError,
-    RuntimeError, TypeError, ValueError, NumbaError,
-)  # fmt: skip
-ORDER = ("broken", "copy", "not identified", "not told apart", "open", "stands")
+BROKEN, ENDLESS = "broken", "did not end"
+ORDER = (BROKEN, ENDLESS, "copy", "not identified", "not told apart", "open", "stands")
 NOTES = (
-    "contract: `check_agent`. copy: the same greatest likelihood, up to 0.05 nats, of each of 12 "
-    "data sets of both models (of those that ask for no infinite value, half at least). recovery: "
-    "the worst verdict of its parameters. told apart: BIC names the model, among all that are no "
-    "copies, in more than half of the data sets that it made (95% interval). What breaks the "
-    "contract, or is a copy, is asked nothing further.",
+    "Each file is tried in a process of its own, which has --limit seconds. contract: "
+    "`check_agent`. copy: the same greatest likelihood, up to 0.05 nats, of each of 12 data sets "
+    "of both models (of those that ask for no infinite value, half at least). recovery: the worst "
+    "verdict of its parameters. told apart: BIC names the model, among all that are no copies, in "
+    "more than half of the data sets that it made (95% interval). What breaks the contract, or is "
+    "a copy, is asked nothing further.",
 )
 
 
@@ -73,16 +73,13 @@ class ModelFile:
         Its name.
     model
         Its model; None where it has none that can be judged.
-    problem
-        Why there is none.
-    null
-        Combinations of parameters about which sessions say nothing.
+    tried
+        What was seen of it in a process of its own.
     """
 
     file: str
     model: type[Model] | None
-    problem: str = ""
-    null: tuple[str, ...] = ()
+    tried: Tried
 
 
 def judge_folder(question: Referee) -> Result:
@@ -95,6 +92,15 @@ def judge_folder(question: Referee) -> Result:
     """
     began = perf_counter()
     folder = Path(str(question.candidate))
+    usual = {field.name: field.default for field in fields(Referee)}
+    for name in ("simulator", "target", "most"):
+        if getattr(question, name) != usual[name]:
+            raise ValueError(
+                f"--{name} is asked of one model; {folder} is a folder of models. Leave it out, or "
+                "name a file."
+            )
+    if not question.limit > 0:
+        raise ValueError(f"--limit is a number of seconds above 0; got {question.limit:g}.")
     environment = set_to(resolve_environment(question.environment, question.trials),
                          question.settings)  # fmt: skip
     files = sorted(folder.glob("*.py"))
@@ -104,7 +110,7 @@ def judge_folder(question: Referee) -> Result:
         )
     shipped = [name for name, model in AGENTS.items() if model.plays(environment)]
     rivals = [resolve_model(name).name for name in question.against] or shipped
-    candidates = [_candidate(file, environment, question.seed) for file in files]
+    candidates = _candidates(files, environment, question)
     sound = {c.file: c.model for c in candidates if c.model is not None}
     # What is registered comes first: of several that say the same it is the original.
     models = {model.name: model for model in (*(AGENTS[n] for n in rivals), *sound.values())}
@@ -116,7 +122,7 @@ def judge_folder(question: Referee) -> Result:
         if row["copy"]:
             copies[row["model"]] = row["copy"]
         if question.progress is not None:
-            question.progress(number + 1, len(candidates))
+            question.progress(len(files) + number + 1, 2 * len(files))
     table = pd.DataFrame(rows)
     order = [ORDER.index(word) for word in table["verdict"]]
     table = table.iloc[np.argsort(order, kind="stable")[::-1]].reset_index(drop=True)
@@ -134,7 +140,7 @@ def judge_folder(question: Referee) -> Result:
         },
         notes=NOTES,
         attempted=len(files),
-        failed=int((table["verdict"] == "broken").sum()),
+        failed=int(table["verdict"].isin((BROKEN, ENDLESS)).sum()),
         rows=table,
         options={**options, "rivals": rivals},
         command=command_line("referee", str(folder), **options),
@@ -143,23 +149,27 @@ def judge_folder(question: Referee) -> Result:
     )
 
 
-def _candidate(file: Path, environment: Environment, seed: int) -> ModelFile:
-    """Read a file, and hold its model against the contract."""
-    try:
-        model = model_of(str(file))
-        model.check_plays(environment)
-        checked = check_agent(model, environment, seed)
-        null: tuple[str, ...] = ()
-        if checked.ok and len(model.parameters):
-            identified = identifiability(model, environment, seed=seed)
-            null = tuple(identified.sentences) if identified.null.shape[1] else ()
-    except FAULTS as error:
-        text = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-        return ModelFile(file.name, None, " ".join(text.split()))
-    broken = [rule.broken for rule in checked.rules if rule.broken]
-    if broken:
-        return ModelFile(file.name, None, f"contract: {broken[0]}")
-    return ModelFile(file.name, model, "", null)
+def _candidates(
+    files: Sequence[Path], environment: Environment, question: Referee
+) -> list[ModelFile]:
+    """Try each file alone, and load those whose models can be judged."""
+    how = {"subjects": question.subjects, "sessions": question.sessions, "seed": question.seed,
+           "fits": max(COPIES, question.replicates)}  # fmt: skip
+    alone = partial(try_alone, environment=environment, limit=question.limit, how=how)
+    candidates = []
+    with ThreadPoolExecutor(min(question.workers or os.cpu_count() or 1, len(files))) as threads:
+        for file, tried in zip(files, threads.map(alone, files), strict=True):
+            model = None
+            if not tried.problem:
+                try:
+                    with redirect_stdout(StringIO()):
+                        model = model_of(str(file))
+                except FAULTS as error:  # two files may have models of one name
+                    tried = Tried(" ".join(str(error).split()))
+            candidates.append(ModelFile(file.name, model, tried))
+            if question.progress is not None:
+                question.progress(len(candidates), 2 * len(files))
+    return candidates
 
 
 class _Field:
@@ -239,7 +249,8 @@ def _row(
     row: dict[str, Any] = {"model": "", "recovery": "", "copy": "", "named": None,
                            "rival": "", "seconds": 0.0, "verdict": "", "why": ""}  # fmt: skip
     if model is None:
-        return row | {"verdict": "broken", "why": candidate.problem}
+        word = BROKEN if candidate.tried.ended else ENDLESS
+        return row | {"verdict": word, "why": candidate.tried.problem}
     row["model"] = model.name
     same = field.copies(model.name)
     original = [name for name in same if name not in copies]
@@ -247,11 +258,11 @@ def _row(
         row |= {"copy": original[0], "verdict": "copy", "why": f"says what {original[0]} says"}
         return row | {"seconds": perf_counter() - began}
     named, rival = _told(field, model.name, [*same, model.name], question.replicates)
-    recovery = _recovery(field.environment, model, question)
-    row |= {"recovery": recovery.word, "named": named, "rival": rival}
-    weak = recovery.word.endswith("not identified") and "between" not in recovery.word
-    if candidate.null or weak:
-        why = candidate.null[0] if candidate.null else "; ".join(recovery.reasons[:1])
+    recovery, reasons = candidate.tried.recovery
+    row |= {"recovery": recovery, "named": named, "rival": rival}
+    weak = recovery.endswith("not identified") and "between" not in recovery
+    if candidate.tried.null or weak:
+        why = "; ".join([*candidate.tried.null, *reasons][:1])
         word = "not identified"
     else:
         n = question.replicates
@@ -275,14 +286,3 @@ def _told(field: _Field, name: str, alike: Sequence[str], n: int) -> tuple[Score
     first = pd.Series(np.nanargmin(np.where(np.isnan(table), np.inf, table), axis=0)[~wins])
     rival = others[int(first.mode().iloc[0])] if len(first) else ""
     return share(int(wins.sum()), n), rival
-
-
-def _recovery(environment: Environment, model: type[Model], question: Referee) -> Verdict:
-    """Return the worst verdict on a model's parameters."""
-    if not len(model.parameters):
-        return Verdict("no parameters")
-    result = recover(
-        environment, model, subjects=question.subjects, sessions=question.sessions,
-        seed=question.seed, **vars(replace(question.running, out=None, progress=None)),
-    )  # fmt: skip
-    return worst_of("recovery", result, model.name)
