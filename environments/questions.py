@@ -41,10 +41,9 @@ class Questions(Environment):
         if not self.wordings:
             raise self._without_words()
         which = next((int(observation[name]) for name in self.fields.wording), 0)
-        words = {name: decimal(observation[name]) for name in self.fields.shown}
-        number = int(observation["trial"]) + 1
-        text = Template(self.wordings[which]).render(number=number, **words)
-        return Prompt((Message("user", text),))
+        words = {"number": decimal(observation["trial"] + 1)}
+        words |= {name: decimal(observation[name]) for name in self.fields.shown}
+        return Prompt((Message("user", Template(self.wordings[which]).render(**words)),))
 
     def parse(self, labels: Any, text: str, observation: Observation) -> Answer:
         """Read which letter the answer names."""

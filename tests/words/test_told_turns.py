@@ -72,3 +72,32 @@ def test_a_session_has_as_many_trials_as_its_size_unless_the_experiment_says_oth
     methods = {"n_draws": 1, "tables": Numbered.tables, "name": "unsized"}
     with pytest.raises(TypeError, match="size=True"):
         type("Unsized", (Questions,), methods)().n_trials  # noqa: B018
+
+
+class Worded(Numbered):
+    """The same with words that are tables: a field says which of two texts is shown."""
+
+    name = "worded"
+    fields = Fields(
+        Field("digit", (0, 9), "what is shown"), Field("odd", (0, 1), "if it is odd", "wording")
+    )
+    wordings = ("{number}: {digit} comes first", "{number}: last {digit}")
+    letters = "PQ"
+
+    def tables(self, uniforms):
+        digit = np.floor(10 * uniforms).astype(np.int64)
+        return {"digit": digit, "odd": digit % 2}
+
+
+def test_a_field_chooses_the_wording_and_letters_are_the_answers():
+    place = Worded(n_questions=40)
+    session = Session(place, place.draw(session_stream(2)))
+    for trial, seen in enumerate(session, 1):
+        digit = int(seen["digit"])
+        words = f"last {digit}" if digit % 2 else f"{digit} comes first"
+        assert session.render().messages[0].content == f"{trial}: {words}"
+        assert session.say(1) == "Q"
+        assert session.parse("P").action == 0
+        session.take(1, "Q")
+    with pytest.raises(ValueError, match="Write its `wordings` and `letters`"):
+        Session(Numbered(), Numbered().draw(session_stream(1))).render()
