@@ -72,7 +72,7 @@ from .record.trials import Trials as Trials
 from .record.trials import schema as schema
 from .replies import Replies as Replies
 from .session import ChosenSession as ChosenSession
-from .session import Picked as Picked
+from .session import PickedQuestion as PickedQuestion
 from .session import Session as Session
 from .session import check_questions as check_questions
 from .turn import Observation as Observation

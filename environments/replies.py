@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .turn import Observation
 
 
-class Asking(Protocol):
+class AskingExperiment(Protocol):
     """What replies need of the experiment that asks for them."""
 
     @property
@@ -39,7 +39,7 @@ class Replies:
     requested once the one before could be read.
     """
 
-    environment: Asking
+    environment: AskingExperiment
 
     def __init__(self, environment: Any):
         self.environment = environment

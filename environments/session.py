@@ -161,7 +161,7 @@ class Session:
 
 
 @dataclass(frozen=True)
-class Picked:
+class PickedQuestion:
     """A question that was chosen among those of a session's design.
 
     Parameters
@@ -175,7 +175,7 @@ class Picked:
 
 
 # A pick gets the trials so far (as `Session.rows`) and returns the next question, or None to wait.
-Pick = Callable[[Sequence[Mapping[str, Any]]], Picked | None]
+Pick = Callable[[Sequence[Mapping[str, Any]]], PickedQuestion | None]
 
 
 class ChosenSession(Session):

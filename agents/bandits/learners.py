@@ -30,7 +30,7 @@ class ValueLearner(Model):
 
     source = "Sutton and Barto 2018, chapter 2"
     n_actions = None
-    last_parameters = ("beta", "kappa")
+    last_parameters: ClassVar[tuple[str, ...]] = ("beta", "kappa")
 
     beta, kappa = RescorlaWagner.beta, RescorlaWagner.kappa
 

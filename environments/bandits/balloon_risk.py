@@ -27,7 +27,7 @@ _WORDS = ("stop", "inflate", "held", "burst", "stopped")
 _BITS = 32  # one uniform number yields so many fair coins
 
 
-class Inflating(World):
+class BalloonWorld(World):
     """Shows a balloon until it is no longer inflated; a pump pays a point, or takes all back."""
 
     span = "balloon"
@@ -82,7 +82,7 @@ class BalloonRisk(Retelling):
     )
     sequence = ("balloon",)
     shipped = Path(__file__).with_suffix(".toml")
-    world = Inflating
+    world = BalloonWorld
     n_actions = 2
     performance_bounds = (0.0, np.inf)
     ends_early = True

@@ -45,7 +45,7 @@ class Gems(Slot):
         return number_in(word.split(" ")[0])
 
 
-class Flight(World):
+class ShuttleWorld(World):
     """A shuttle reaches its planet or the other one, and an alien of that planet pays.
 
     Without an answer at the first stage there is no second one.
@@ -102,7 +102,7 @@ class TwoStep(Retelling):
     )
     sequence = ("stage",)
     shipped = Path(__file__).with_suffix(".toml")
-    world = Flight
+    world = ShuttleWorld
     n_actions = 2
     performance_bounds = (0.0, 1.0)
 

@@ -41,7 +41,7 @@ _WRAPPED = (
 
 
 @dataclass(frozen=True)
-class Final:
+class FinalAnswer:
     """An announced answer.
 
     Parameters
@@ -80,7 +80,7 @@ def without_thoughts(text: str, notes: list[str]) -> str:
     return said.strip()
 
 
-def final_answers(text: str, marker: str = MARKER) -> list[Final]:
+def final_answers(text: str, marker: str = MARKER) -> list[FinalAnswer]:
     r"""Return the answers that a text announces, in their order; the last one counts.
 
     Announcements are: the marker or "answer:" at the beginning of a line or a sentence, with or
@@ -92,19 +92,19 @@ def final_answers(text: str, marker: str = MARKER) -> list[Final]:
     text = text[-_END:]
     finals = [*_in_words(text, marker)]
     finals += [
-        Final(m[1], m.start(), _line(text, m.end()), ("box",)) for m in _BOXED.finditer(text)
+        FinalAnswer(m[1], m.start(), _line(text, m.end()), ("box",)) for m in _BOXED.finditer(text)
     ]
     finals += [
-        Final(m[2].strip(), m.start(), _line(text, m.end()), ("tags around the answer",))
+        FinalAnswer(m[2].strip(), m.start(), _line(text, m.end()), ("tags around the answer",))
         for m in _TAGGED.finditer(text)
     ]
     finals += [
-        Final(m[1].strip("\"'"), m.start(), _line(text, m.end()), ("JSON",))
+        FinalAnswer(m[1].strip("\"'"), m.start(), _line(text, m.end()), ("JSON",))
         for m in _IN_JSON.finditer(text)
     ]
     finals.sort(key=lambda final: final.at)
     # An announcement within another one, as in "Answer: \boxed{B}", does not count separately.
-    alone: list[Final] = []
+    alone: list[FinalAnswer] = []
     for final in finals:
         if alone and _same(alone[-1], final):
             alone[-1] = final if "box" in final.notes or "JSON" in final.notes else alone[-1]
@@ -113,7 +113,7 @@ def final_answers(text: str, marker: str = MARKER) -> list[Final]:
     if not alone:
         lines = _FENCE.sub("", text).strip().splitlines()
         if lines and _SET_OFF.fullmatch(lines[-1].strip()):
-            alone = [Final(lines[-1].strip(), 0, len(lines), ("no announcement",))]
+            alone = [FinalAnswer(lines[-1].strip(), 0, len(lines), ("no announcement",))]
     return alone
 
 
@@ -131,7 +131,7 @@ def unwrapped(said: str) -> str:
     return said
 
 
-def _in_words(text: str, marker: str) -> Iterator[Final]:
+def _in_words(text: str, marker: str) -> Iterator[FinalAnswer]:
     heads = list(_heads(marker).finditer(text))
     end = len(text)
     for head in reversed(heads):
@@ -153,7 +153,7 @@ def _in_words(text: str, marker: str) -> Iterator[Final]:
         after = text[stop:].strip(" \t\n`")
         if after and "\n" in text[stop:].rstrip(" \t\n`"):
             notes.append("text after the answer")
-        yield Final(rest, head.start(), _line(text, stop), tuple(notes))
+        yield FinalAnswer(rest, head.start(), _line(text, stop), tuple(notes))
 
 
 @lru_cache(maxsize=32)
@@ -170,7 +170,7 @@ def _heads(marker: str) -> re.Pattern[str]:
     )
 
 
-def _same(one: Final, other: Final) -> bool:
+def _same(one: FinalAnswer, other: FinalAnswer) -> bool:
     """Say whether an announcement is part of the one before it."""
     return one.line == other.line and (
         other.said in one.said or other.said.strip("\"'") == one.said.strip("\"' }")

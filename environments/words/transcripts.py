@@ -29,7 +29,7 @@ _SHORTEST = 1.0  # s, the shortest excerpt
 
 
 @dataclass(frozen=True)
-class Cast:
+class Speakers:
     """Speakers, each with a rate of speech that never changes, and the parts of their sentences.
 
     Parameters
@@ -153,11 +153,11 @@ def _parts() -> dict[str, Any]:
 
 
 @cache
-def our_cast(register: str = "office") -> Cast:
+def our_cast(register: str = "office") -> Speakers:
     """Return the cast of `transcripts.toml`, which speaks in one of `registers()`."""
     parts = _parts()
     sentence = parts["sentence"] if register == "office" else parts["registers"][register]
-    return Cast(
+    return Speakers(
         names=tuple(parts["rates"]),
         rates=tuple(parts["rates"].values()),
         sentence=tuple(tuple(kind) for kind in sentence.values()),

@@ -52,7 +52,7 @@ class ListedToken(Protocol):
         """The tokens that could have stood there, with log-probabilities."""
 
 
-class SetUp(NamedTuple):
+class DescribedContext(NamedTuple):
     """The description of a context.
 
     Parameters
@@ -73,7 +73,7 @@ class SetUp(NamedTuple):
     marks: Booleans | None = None
 
 
-def set_ups_of(environment: Environment) -> tuple[SetUp, ...]:
+def set_ups_of(environment: Environment) -> tuple[DescribedContext, ...]:
     """Return the descriptions of an experiment's contexts, in the order of its grid.
 
     Raises
@@ -104,7 +104,7 @@ def set_ups_of(environment: Environment) -> tuple[SetUp, ...]:
             # The earlier result may be impossible as the sum of both.
             before = said[position[0]] if position else str(context.previous)
         name = context_name(environment.factors, context.values)
-        result.append(SetUp(name, said, truth, context.scenario, before, context.marks))
+        result.append(DescribedContext(name, said, truth, context.scenario, before, context.marks))
     return tuple(result)
 
 
@@ -130,7 +130,7 @@ class Belief:
 
     Parameters
     ----------
-    name, outcomes, scenario, previous : As in `SetUp`.
+    name, outcomes, scenario, previous : As in `DescribedContext`.
     truth : The exact probabilities of the set-up, [R]; NaN if they are unknown.
     marks : Features that may draw an agent to each outcome, whatever its probability, [R, 6].
     source : "exact": token log-probabilities of all outcomes; "top-k": those of the most probable
@@ -174,7 +174,7 @@ class Belief:
     @classmethod
     def of(
         cls,
-        set_up: SetUp,
+        set_up: DescribedContext,
         source: Source,
         probability: Array,
         threshold: float = LITTLE_MASS,
@@ -215,7 +215,7 @@ class Belief:
     @classmethod
     def top_k(
         cls,
-        set_up: SetUp,
+        set_up: DescribedContext,
         replies: Iterable[Sequence[ListedToken] | None],
         extends: Extends,
         threshold: float = LITTLE_MASS,
@@ -250,7 +250,11 @@ class Belief:
 
     @classmethod
     def counted(
-        cls, set_up: SetUp, counts: ArrayLike, others: int, threshold: float = LITTLE_MASS
+        cls,
+        set_up: DescribedContext,
+        counts: ArrayLike,
+        others: int,
+        threshold: float = LITTLE_MASS,
     ) -> Belief:
         """Return a belief, given how often each outcome came, [R], and how often something else."""
         count = np.asarray(counts)

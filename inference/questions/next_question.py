@@ -28,7 +28,7 @@ from knownminds.environments import (
     ChosenSession,
     Design,
     Environment,
-    Picked,
+    PickedQuestion,
     Trials,
     answer_columns,
     check_questions,
@@ -130,8 +130,8 @@ def _tells(model: type[Model], environment: Environment) -> bool:
     return model.plays(environment) and not model.remembers and len(model.parameters) > 0
 
 
-def _in_order(rows: Sequence[Mapping[str, Any]]) -> Picked:
-    return Picked(len(rows))
+def _in_order(rows: Sequence[Mapping[str, Any]]) -> PickedQuestion:
+    return PickedQuestion(len(rows))
 
 
 def play_chosen(
@@ -215,7 +215,7 @@ class Inquiry:
         self._told: list[dict[str, float]] = []  # each answer with its question
         self._expected: _Actions | _Numbers | None = None
 
-    def __call__(self, rows: Sequence[Mapping[str, Any]]) -> Picked | None:
+    def __call__(self, rows: Sequence[Mapping[str, Any]]) -> PickedQuestion | None:
         """Return the question of the largest expected information among those not yet asked.
 
         Among equals it is the first one in the design.
@@ -226,7 +226,7 @@ class Inquiry:
         information, _ = self.expected()
         among = np.where(self._left, information[self._kind], -np.inf)
         position = int(np.argmax(among))
-        return Picked(position, float(among[position]))
+        return PickedQuestion(position, float(among[position]))
 
     def take_in(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Learn from the rows of the session that are not yet known."""

@@ -14,10 +14,10 @@ from .contract import (
     CLOCKS,
     TIMEOUT,
     Batches,
+    BatchStatus,
     Came,
     Requests,
     Results,
-    Standing,
     answer,
     counted_in,
     not_answered,
@@ -93,12 +93,12 @@ class AnthropicBatches(Batches):
             message = f"The results of batch {id} are not there yet; it may be this one."
             raise Failed(message, "retry", "undecided") from None
 
-    async def look(self, id: str) -> Standing:
+    async def look(self, id: str) -> BatchStatus:
         """Say where a batch stands."""
         batch = await self.ask("GET", f"{_PATH}/{id}")
         done = counted_in(batch.get("request_counts"), _ENDS)
         word = batch["processing_status"]
-        return Standing(word == _OVER, word, done, known=word in (*_GOING, _OVER))
+        return BatchStatus(word == _OVER, word, done, known=word in (*_GOING, _OVER))
 
     async def results(self, id: str) -> Results:
         """Return the results of a batch, or that they are not there."""

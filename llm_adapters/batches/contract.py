@@ -30,7 +30,7 @@ class Results(NamedTuple):
     lack: str = ""
 
 
-class Standing(NamedTuple):
+class BatchStatus(NamedTuple):
     """Where a batch stands.
 
     Parameters
@@ -87,7 +87,7 @@ class Batches(ABC):
         """
 
     @abstractmethod
-    async def look(self, id: str) -> Standing:
+    async def look(self, id: str) -> BatchStatus:
         """Say where a batch stands."""
 
     @abstractmethod

@@ -13,10 +13,10 @@ from .contract import (
     TIMEOUT,
     UNNAMED,
     Batches,
+    BatchStatus,
     Came,
     Requests,
     Results,
-    Standing,
     answer,
     counted_in,
     not_answered,
@@ -77,14 +77,14 @@ class GoogleBatches(Batches):
                 return None
             params["pageToken"] = page["nextPageToken"]
 
-    async def look(self, id: str) -> Standing:
+    async def look(self, id: str) -> BatchStatus:
         """Say where a batch stands."""
         about = (await self.ask("GET", f"/v1beta/{id}"))["metadata"]
         word = about["state"].removeprefix("BATCH_STATE_").removeprefix("JOB_STATE_")
         trouble = "no reason is given" if word == "FAILED" else ""
         names = ("successfulRequestCount", "failedRequestCount")
         done = counted_in(about.get("batchStats"), names)
-        return Standing(word in _OVER, word.lower(), done, trouble, word in _GOING + _OVER)
+        return BatchStatus(word in _OVER, word.lower(), done, trouble, word in _GOING + _OVER)
 
     async def results(self, id: str) -> Results:
         """Return the results of a batch; one that has expired or was cancelled may have none."""

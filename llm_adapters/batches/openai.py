@@ -12,10 +12,10 @@ from .contract import (
     CLOCKS,
     UNNAMED,
     Batches,
+    BatchStatus,
     Came,
     Requests,
     Results,
-    Standing,
     answer,
     counted_in,
     not_answered,
@@ -64,7 +64,7 @@ class OpenAIBatches(Batches):
                 return None
             params["after"] = page["data"][-1]["id"]
 
-    async def look(self, id: str) -> Standing:
+    async def look(self, id: str) -> BatchStatus:
         """Say where a batch stands."""
         batch = await self.ask("GET", f"/batches/{id}")
         done = counted_in(batch.get("request_counts"), ("completed", "failed"))
@@ -74,7 +74,7 @@ class OpenAIBatches(Batches):
             told = (members_of(error) or {"message": error or ""} for error in errors)
             said = (str(error.get("message") or error.get("code") or "") for error in told)
             trouble = "; ".join(said) or "no reason is given"
-        return Standing(word in _OVER, word, done, trouble, word in _GOING + _OVER)
+        return BatchStatus(word in _OVER, word, done, trouble, word in _GOING + _OVER)
 
     async def results(self, id: str) -> Results:
         """Return the results of a batch, then its errors, and what of them is not there."""

@@ -19,7 +19,7 @@ from knownminds.environments import Message, Prompt, unknown
 from knownminds.environments.words.prompt import Role
 from knownminds.llm_adapters.adapter import Failed, Reply, Sampling, TokenLogProbability
 
-from .several import Several
+from .several import SeveralAgents
 from .synthetic import Synthetic
 
 _NO_CHANCE = -9999.0  # OpenAI's log-probability of what cannot be; JSON has no -infinity
@@ -218,7 +218,7 @@ def read_request(raw: bytes) -> CompletionRequest:
 
 
 def complete(
-    agent: Synthetic | Several, model: str, question: CompletionRequest, number: str
+    agent: Synthetic | SeveralAgents, model: str, question: CompletionRequest, number: str
 ) -> dict[str, Any]:
     """Return the chat completion that a request is answered with.
 

@@ -24,7 +24,7 @@ from .chat_completions import (
     events,
     read_request,
 )
-from .several import Several
+from .several import SeveralAgents
 from .synthetic import Synthetic
 
 try:
@@ -103,7 +103,7 @@ class Served:
     def __init__(
         self,
         environment: Environment | None,
-        agent: Model | Several,
+        agent: Model | SeveralAgents,
         *,
         seed: int = 0,
         address: Sequence[int] = (),
@@ -114,8 +114,8 @@ class Served:
         api_key: str | None = None,
         seed_is_session: bool = True,
     ):
-        known_agent: Synthetic | Several
-        if isinstance(agent, Several):
+        known_agent: Synthetic | SeveralAgents
+        if isinstance(agent, SeveralAgents):
             known_agent = agent
         elif environment is None:
             raise ValueError("An agent plays an experiment; got none. Name one.")
@@ -220,7 +220,7 @@ def _listening(host: str, port: int) -> socket.socket:
 class _Endpoint:
     """What is answered at each path; nothing is kept but the counts."""
 
-    def __init__(self, agent: Synthetic | Several, model: str, api_key: str | None):
+    def __init__(self, agent: Synthetic | SeveralAgents, model: str, api_key: str | None):
         self.agent, self.model, self.api_key = agent, model, api_key
         self.calls = 0
         self.numbers = count(1)  # of replies

@@ -11,7 +11,7 @@ from knownminds.llm_adapters.adapter import Failed, Reply, Sampling
 from .synthetic import Synthetic
 
 
-class Several:
+class SeveralAgents:
     """Known agents of which the first that can read a prompt answers it.
 
     Agents that answer with a number draw it from their distribution, whatever the temperature.

@@ -192,7 +192,7 @@ _BYTES = {chr(byte): byte for byte in _VISIBLE} | {
 }
 
 
-class Fates(NamedTuple):
+class NextTokens(NamedTuple):
     """What becomes of a text with each token behind it.
 
     Parameters
@@ -221,14 +221,14 @@ class OutcomeTree:
     outcomes : their names
     tokens : token of each node; of node 0 it means nothing
     parents : node before each, -1 for node 0; parents stand before their children
-    fates : of the text of each node
+    next_tokens : what may follow the text of each node
     said : pairs of a node where a spelling has just been said in full, and its outcome
     """
 
     outcomes: tuple[str, ...]
     tokens: tuple[int, ...]
     parents: tuple[int, ...]
-    fates: tuple[Fates, ...]
+    next_tokens: tuple[NextTokens, ...]
     said: tuple[tuple[int, int], ...]
 
     @classmethod
@@ -250,14 +250,14 @@ class OutcomeTree:
         encoded = ((text.encode(), k) for text, k in spellings)
         spelled = sorted(encoded, key=lambda pair: len(pair[0]))
         open_ends = [_open_ends(texts, text) for text, _ in spelled]
-        known: dict[bytes, Fates] = {}
+        known: dict[bytes, NextTokens] = {}
         tokens, parents, said = [-1], [-1], [b""]
-        fates: list[Fates] = []
+        next_tokens: list[NextTokens] = []
         for node, text in enumerate(said):  # which grows meanwhile
             if text not in known:
-                known[text] = _fates(texts, spelled, open_ends, text)
-            fates.append(known[text])
-            for token in fates[node].further:
+                known[text] = _next_tokens(texts, spelled, open_ends, text)
+            next_tokens.append(known[text])
+            for token in next_tokens[node].further:
                 tokens.append(token)
                 parents.append(node)
                 said.append(text + (texts.texts[token] or b""))
@@ -268,7 +268,7 @@ class OutcomeTree:
                 )
         outcome_of = dict(spelled)
         whole = tuple((n, outcome_of[text]) for n, text in enumerate(said) if text in outcome_of)
-        return cls(tuple(outcomes), tuple(tokens), tuple(parents), tuple(fates), whole)
+        return cls(tuple(outcomes), tuple(tokens), tuple(parents), tuple(next_tokens), whole)
 
     def path(self, node: int) -> tuple[int, ...]:
         """Return the tokens from the prompt to a node."""
@@ -298,9 +298,9 @@ class OutcomeTree:
             children[parent].append(node)
         reached = np.zeros(len(self.tokens))
         for node, row in enumerate(rows):
-            fates = self.fates[node]
-            more = len(row) - len(fates.outcomes)
-            outcomes = np.pad(fates.outcomes, (0, more), constant_values=fates.default)
+            next_tokens = self.next_tokens[node]
+            more = len(row) - len(next_tokens.outcomes)
+            outcomes = np.pad(next_tokens.outcomes, (0, more), constant_values=next_tokens.default)
             shares = np.bincount(outcomes + 1, weights=np.exp(row), minlength=n + 1)[1:]
             with np.errstate(divide="ignore"):
                 exact = np.logaddexp(exact, reached[node] + np.log(shares))
@@ -311,12 +311,12 @@ class OutcomeTree:
         return exact, begun
 
 
-def _fates(
+def _next_tokens(
     texts: TokenTexts,
     spelled: Sequence[tuple[bytes, int]],
     open_ends: Sequence[set[int]],
     said: bytes,
-) -> Fates:
+) -> NextTokens:
     """Sort the tokens behind a text; spellings come from the shortest to the longest."""
     outcomes = np.full(len(texts.texts), NONE)
     default = NONE
@@ -344,7 +344,7 @@ def _fates(
             outcomes[behind.ending] = outcome
             further |= dict.fromkeys(behind.undecided.tolist())
     outcomes[list(further)] = NONE
-    return Fates(outcomes, default, tuple(further))
+    return NextTokens(outcomes, default, tuple(further))
 
 
 def _open_ends(texts: TokenTexts, text: bytes) -> set[int]:

@@ -189,7 +189,7 @@ class Spending:
             moved.set_result(None)
 
 
-class Gate:
+class Admission:
     """Lets the calls of a run through: so many at a time, within the caps, and none once it stops.
 
     Parameters

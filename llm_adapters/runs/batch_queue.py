@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from knownminds.environments.words.prompt import Prompt
 from knownminds.llm_adapters.adapter import Adapter, Failed, Sampling
 from knownminds.llm_adapters.batches import batches_of
-from knownminds.llm_adapters.batches.contract import Results, Standing
+from knownminds.llm_adapters.batches.contract import BatchStatus, Results
 
-from .admission import CAPPED, NOT_SENT, Batching, Gate
+from .admission import CAPPED, NOT_SENT, Admission, Batching
 from .ledger import OPEN, Attempt, Ledger, ProviderBatch
 from .prices import Spent
 
@@ -39,7 +39,7 @@ class Sender(Protocol):
 
     adapter: Adapter | None
     ledger: Ledger
-    gate: Gate
+    gate: Admission
 
     def body_of(self, prompt: Prompt, settings: Sampling) -> dict[str, Any]:
         """Return what is sent."""
@@ -286,7 +286,7 @@ class BatchQueue:
         else:
             self._missed.pop(batch.name, None)  # it is there again
 
-    def _read(self, batch: ProviderBatch, results: Results, standing: Standing) -> None:
+    def _read(self, batch: ProviderBatch, results: Results, standing: BatchStatus) -> None:
         """Write all results of a batch down, and what had none; not before they are all there.
 
         A provider may say that a batch is over before its file is there, or send half of a file.

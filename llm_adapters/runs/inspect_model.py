@@ -51,7 +51,7 @@ _REFUSED = (
 )  # fmt: skip
 
 
-class KnownMinds(ModelAPI):  # type: ignore[misc]  # Inspect may not be there
+class LedgeredModel(ModelAPI):  # type: ignore[misc]  # Inspect may not be there
     """Any adapter behind Inspect's contract, with a ledger in the folder `ledger`.
 
     Parameters
@@ -182,4 +182,4 @@ def _output(reply: Reply, model: str) -> Any:
 @modelapi(name="knownminds")  # type: ignore[untyped-decorator]
 def knownminds() -> type[ModelAPI]:
     """Return the provider."""
-    return KnownMinds
+    return LedgeredModel

@@ -18,7 +18,7 @@ from knownminds.environments import (
     Design,
     Environment,
     Outcome,
-    Picked,
+    PickedQuestion,
     Prompt,
     Session,
     Trials,
@@ -40,7 +40,7 @@ from knownminds.llm_adapters.batches import batches_of
 from knownminds.llm_adapters.masking import known_keys
 from knownminds.llm_adapters.providers.http import complaint
 
-from .admission import NOT_SENT, SILENT, Batching, Caps, Gate, check_least
+from .admission import NOT_SENT, SILENT, Admission, Batching, Caps, check_least
 from .batch_queue import BatchQueue
 from .ledger import OPEN, SENT_ANEW, Attempt, Ledger, LedgerFile, asked_of, price_in, request_hash
 from .participant import Asked, Judge, check_served, live, record, session_settings, settings_of
@@ -116,7 +116,7 @@ class Progress:
     done: int = 0
 
 
-class Chosen(Protocol):
+class QuestionChooser(Protocol):
     """What chooses the questions of sessions, see `knownminds.inference.ChosenQuestions`."""
 
     @property
@@ -133,7 +133,7 @@ class Chosen(Protocol):
         """Return what picks the questions of the session with this design."""
 
 
-class Stops(Protocol):
+class StopsRuns(Protocol):
     """What may stop a run after some of its sessions, see `Analysis` of `knownminds.inference`."""
 
     @property
@@ -157,7 +157,7 @@ class RunOptions:
         Sampling settings but the seed, which is the number of the session.
     concurrency
         How many sessions are under way at a time, at most; how many calls are, rises and falls
-        with what the provider takes, see `Gate`.
+        with what the provider takes, see `Admission`.
     retries
         How calls that fail are made again.
     caps
@@ -208,8 +208,8 @@ class RunOptions:
     re_ask: int = 0
     retry_errors: bool = False
     batching: Batching | None = None
-    chosen: Chosen | None = None
-    stop: Stops | None = None
+    chosen: QuestionChooser | None = None
+    stop: StopsRuns | None = None
     durable: bool = False
     seeded: bool = True
     progress: Callable[[Progress], None] | None = None
@@ -473,10 +473,12 @@ class _SessionPlayer:
         questions, choose = self.runner.questions, self.runner.how.chosen
         if questions is None:
             return Session(environment, design)
-        known = {t: Picked(*choice) for t, choice in self.ledger.choices_of(self.number).items()}
+        known = {
+            t: PickedQuestion(*choice) for t, choice in self.ledger.choices_of(self.number).items()
+        }
         fresh = choose(environment, design) if choose is not None else lambda rows: None
 
-        def pick(rows: Sequence[Mapping[str, Any]]) -> Picked | None:
+        def pick(rows: Sequence[Mapping[str, Any]]) -> PickedQuestion | None:
             picked = known.get(len(rows))
             if picked is None and (picked := fresh(rows)) is not None:
                 self.ledger.chose(self.number, len(rows), picked.position, picked.information)
@@ -707,7 +709,7 @@ class _Runner:
             self.sampling.max_tokens or self.how.caps.answer_tokens or ASSUMED_ANSWER
         )
         at_once = None if self.how.batching else self.how.concurrency
-        self.gate = Gate(at_once, self.how.caps, ledger.file.spending, ledger.cell)
+        self.gate = Admission(at_once, self.how.caps, ledger.file.spending, ledger.cell)
         self.failure: Failed | None = None
         self.queue: BatchQueue | None = None
         self.sessions = self.trials = self.missing = 0
@@ -830,7 +832,7 @@ class _Runner:
         if self.how.batching is None:
             self.queue = None
 
-    def _stops(self, rule: Stops, played: Sequence[Session | None]) -> bool:
+    def _stops(self, rule: StopsRuns, played: Sequence[Session | None]) -> bool:
         """Look at so many sessions, or at what an earlier look has shown; say whether to stop."""
         known = self.ledger.looks.get(len(played))
         if known is None:

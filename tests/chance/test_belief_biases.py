@@ -4,7 +4,12 @@ import pytest
 from knownminds.environments import Choice, Coins, Dice, Preference
 from knownminds.environments.chance.outcome_grid import MARKS
 from knownminds.inference.chance.belief_biases import belief_biases
-from knownminds.inference.chance.revealed_belief import Belief, RevealedBeliefs, SetUp, set_ups_of
+from knownminds.inference.chance.revealed_belief import (
+    Belief,
+    DescribedContext,
+    RevealedBeliefs,
+    set_ups_of,
+)
 from knownminds.llm_adapters import TokenLogProbability
 from knownminds.llm_adapters.outcomes.outcome_tree import extends
 
@@ -60,7 +65,7 @@ def test_a_single_bias_of_a_sampler_is_its_difference_of_log_odds(mark, scenario
 def test_top_k_bounds_hold_the_bias_of_the_whole_table():
     marks = np.zeros((6, len(MARKS)), dtype=bool)
     marks[0, MARKS.index("first")] = marks[2, MARKS.index("middle")] = True
-    set_up = SetUp("six", tuple("ABCDEF"), [1 / 6] * 6, "choice", "", marks)
+    set_up = DescribedContext("six", tuple("ABCDEF"), [1 / 6] * 6, "choice", "", marks)
     p = np.array([0.3, 0.2, 0.15, 0.15, 0.06, 0.04])
     tables = [tuple((n + ".", float(np.log(x))) for n, x in zip("ABCD", p, strict=False))] * 4
     beliefs = RevealedBeliefs(
@@ -93,7 +98,7 @@ def test_a_bias_that_looks_like_another_is_not_told():
     # In the first of two options the option before was always A: both marks are the same.
     same = np.zeros((2, len(MARKS)), dtype=bool)
     same[0, [MARKS.index("first"), MARKS.index("repeat")]] = True
-    set_up = SetUp("two", ("A", "B"), [0.5, 0.5], "choice", "A", same)
+    set_up = DescribedContext("two", ("A", "B"), [0.5, 0.5], "choice", "A", same)
     counts = RevealedBeliefs((Belief.counted(set_up, [30, 20], 0),))
     for bias in belief_biases(counts).itertuples():
         assert np.isnan(bias.log_odds)

@@ -14,15 +14,15 @@ from knownminds.inference.chance.distribution_distance import (
 )
 from knownminds.inference.chance.revealed_belief import (
     Belief,
+    DescribedContext,
     RevealedBeliefs,
-    SetUp,
     Unplaced,
     context_name,
 )
 
 LETTERS = ("A", "B", "C", "D")
 TRUTH = np.array([0.4, 0.3, 0.2, 0.1])
-SET_UP = SetUp("four", LETTERS, TRUTH, "choice")
+SET_UP = DescribedContext("four", LETTERS, TRUTH, "choice")
 NAMES = ("chebyshev", "manhattan", "kl_truth_belief", "kl_belief_truth", "kl_sum", "entropy")
 
 

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 
 from knownminds.environments.record.outcome_rates import wilson
-from knownminds.inference.chance.revealed_belief import Belief, SetUp
+from knownminds.inference.chance.revealed_belief import Belief, DescribedContext
 from knownminds.llm_adapters import TokenLogProbability
 from knownminds.llm_adapters.outcomes.outcome_tree import extends
 
-LETTERS = SetUp("letters", ("A", "B", "C"))
+LETTERS = DescribedContext("letters", ("A", "B", "C"))
 
 
 def told(*alternatives):

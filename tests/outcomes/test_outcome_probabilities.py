@@ -102,11 +102,11 @@ def test_a_tree_gives_every_path_what_a_plain_pass_gives_it(model, tokenizer, po
         job, rows = jobs[number], logits.log_softmax(-1).double().numpy()
         for node in range(len(job.tree.tokens)):
             expected = plain(model, [*job.prompt, *job.tree.path(node)])[-1]
-            fates = job.tree.fates[node]
-            followed = list(fates.further)
+            next_tokens = job.tree.next_tokens[node]
+            followed = list(next_tokens.further)
             assert rows[node][followed] == pytest.approx(expected[followed], abs=6e-5)
-            for k in set(fates.outcomes.tolist()):
-                of_outcome = fates.outcomes == k
+            for k in set(next_tokens.outcomes.tolist()):
+                of_outcome = next_tokens.outcomes == k
                 sums = [np.log(np.exp(row)[of_outcome].sum()) for row in (rows[node], expected)]
                 assert sums[0] == pytest.approx(sums[1], abs=6e-5)
 

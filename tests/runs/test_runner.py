@@ -14,7 +14,7 @@ from scripted import Scripted, often, server_failed
 from knownminds.agents import Contaminants, RescorlaWagnerDual
 from knownminds.environments import InstrumentalLearning, Trials
 from knownminds.llm_adapters import Failed, InProcess, Reply, Synthetic, Usage
-from knownminds.llm_adapters.runs.admission import Caps, Gate, Spending
+from knownminds.llm_adapters.runs.admission import Admission, Caps, Spending
 from knownminds.llm_adapters.runs.ledger import Ledger
 from knownminds.llm_adapters.runs.prices import Spent, price_of
 from knownminds.llm_adapters.runs.runner import TRIALS, Retries, read_run, run_sessions_in
@@ -147,7 +147,7 @@ def test_who_asks_to_wait_for_longer_than_a_run_waits_stops_it(tmp_path):
 
 def test_too_many_calls_halve_how_many_are_under_way_and_success_restores_them():
     async def run():
-        gate = Gate(8, Caps(), Spending())
+        gate = Admission(8, Caps(), Spending())
         for _ in range(8 - gate.allowed):
             gate.went_well()
         assert gate.allowed == 8

@@ -9,7 +9,7 @@ import numpy as np
 
 from knownminds.environments import Observation, Prompt, Session, session_stream
 from knownminds.environments.chance.outcome_grid import LETTERS, NONE, ContextGrid
-from knownminds.inference.chance.revealed_belief import SetUp, context_name, set_ups_of
+from knownminds.inference.chance.revealed_belief import DescribedContext, context_name, set_ups_of
 from knownminds.llm_adapters.runs.participant import RUN
 
 
@@ -30,7 +30,7 @@ class ChanceItem(NamedTuple):
 
     environment: ContextGrid
     observation: Observation
-    set_up: SetUp
+    set_up: DescribedContext
     prompt: str | Prompt
     context: str
     outcome: int = NONE
@@ -77,7 +77,7 @@ def question_about(environment: ContextGrid, observation: Observation) -> Chance
     """Return the question that an experiment of stated probabilities shows."""
     name = context_name(environment.factors, [observation[n] for n in environment.factors])
     correct, outcome = int(observation["correct"]), int(observation["asked"])
-    set_up = SetUp(
+    set_up = DescribedContext(
         name=f"{name}, outcome {outcome}, letter {LETTERS[correct]}",
         outcomes=LETTERS,
         truth=environment.truth(observation),

@@ -8,7 +8,7 @@ from typing import Any
 from knownminds.agents import AGENTS
 from knownminds.llm_adapters import Synthetic
 from knownminds.llm_adapters.known_agents.serve import Served
-from knownminds.llm_adapters.known_agents.several import Several
+from knownminds.llm_adapters.known_agents.several import SeveralAgents
 from knownminds.llm_adapters.runs.participant import RUN
 from knownminds.validation.benchmarks.plan import read_plan
 from knownminds.validation.benchmarks.registry import PAPERS
@@ -64,7 +64,7 @@ def until_interrupted(question: AskServe, served: Served) -> None:
         served.close()
 
 
-def _players(question: AskServe) -> Several:
+def _players(question: AskServe) -> SeveralAgents:
     """Return the agent in each cell of a benchmark that it can play, as `benchmark` lets it play.
 
     Where no model is named, it is the usual one of each cell.
@@ -91,7 +91,7 @@ def _players(question: AskServe) -> Several:
             f"{question.agent.name} plays no experiment of {question.environment}. Name another "
             "model, or none for the usual ones."
         )
-    return Several(players)
+    return SeveralAgents(players)
 
 
 def _key(variable: str | None) -> str | None:

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from knownminds.environments.record.plots import symbol
+from knownminds.validation.engine.plots import symbol
 from knownminds.validation.pages import figures as draw
 from knownminds.validation.pages.views import Dots, draw_dots
 

@@ -170,7 +170,7 @@ class Result:
         ValueError
             If there is no such figure.
         """
-        from knownminds.environments.record.plots import showing
+        from knownminds.validation.engine.plots import showing
 
         figures = self.every_figure
         if not isinstance(number, int) or not 1 <= number <= len(figures):

@@ -36,7 +36,7 @@ class ExpectedValue(Model):
     nested_in = "expected_utility"
     source = "Bernoulli 1738, who argues against it"
     separate = ()
-    last_parameters = ("tau",)
+    last_parameters: ClassVar[tuple[str, ...]] = ("tau",)
 
     alpha: Any = 1.0
     alpha_loss: Any = 1.0
