@@ -55,7 +55,7 @@ class Questions(Environment):
         """Answer with the letter of an action."""
         if not self.letters:
             raise self._without_words()
-        return self.letters[choice]
+        return self.letters[int(choice)]
 
     @classmethod
     def has_words(cls) -> bool:
