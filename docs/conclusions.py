@@ -118,6 +118,7 @@ def tasks(names: Sequence[str]) -> Iterator[Task]:
         ("claims", "model", 35),
         *(("combiners", "item", n) for n in (99, 297)),
         *(("power: test over wordings", "wording", n) for n in (2, 4, 20)),
+        *(("observer over cells", "trial", n) for n in (12, 99)),
     ]  # fmt: skip
     return (task for task in every if not names or task[0] in names)
 
@@ -128,7 +129,7 @@ def computed(task: Task, replicates: int, seed: int) -> pd.DataFrame:
     conclusion, unit, units = task
     of_unit = {"replicate": _of_ranks, "context": _of_coherence, "participant": _of_claims,
                "model": _of_claims, "item": _of_combiners,
-               "wording": _of_wordings}  # fmt: skip
+               "wording": _of_wordings, "trial": _of_observer}  # fmt: skip
     work = VERDICTS.get(conclusion) or of_unit.get(
         unit, _of_rule if ":" in conclusion else _of_measure
     )
@@ -482,6 +483,27 @@ def _of_wordings(_: str, unit: str, units: int, replicates: int, seed: int) -> p
                 "kind": ", ".join(map(str, parts)), "rejected": share(found, 10 * replicates),
                 "coverage": share(held, 10 * replicates),
             })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _of_observer(_: str, unit: str, units: int, replicates: int, seed: int) -> pd.DataFrame:
+    """Let observers play all cells of the benchmark, and ask whether one observer describes them.
+
+    Without an effect are those of the family for its misfit, and those of a nested observer for the
+    test of that; with one, an observer that never adapts, and one with all parameters free.
+    """
+    result = knownminds.audit("observer", trials=units, replicates=replicates, seed=seed, workers=1)
+    rows = []
+    for row in result["Tests of nested observers"].reset_index().to_dict("records"):
+        of = row["observer"]
+        told = {"misfit": row["misfit"]} if of == "never adapts" else {
+            kind: row[kind] for kind in row
+            if kind == "misfit" or (kind not in ("observer", "trials") and of in (kind, "any"))
+        }  # fmt: skip
+        for kind, rejected in told.items():
+            effect = of == "never adapts" or (of == "any" and kind != "misfit")
+            rows.append({"players": "with" if effect else "without", "effect": float(effect),
+                         "kind": f"{of}: {kind}", "rejected": rejected})  # fmt: skip
     return pd.DataFrame(rows)
 
 
