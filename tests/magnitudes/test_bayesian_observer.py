@@ -178,7 +178,7 @@ def test_misfit_is_the_sum_of_squares_of_slope_and_spread_in_each_cell():
 
 def test_p_of_misfit_is_uniform_in_observers_of_this_kind_with_few_trials():
     cells = read_plan("magnitudes", small=True).cells
-    model, theta = participants("any", range(200), 2)
+    _, theta = participants("any", range(200), 2)
     data = over_cells(MODEL, played(MODEL, theta, cells, 2, np.arange(200)[:, None]), 200)
     p = cell_misfit(MODEL, data, workers=1)["misfit_p"]
     # The mean of 200 uniform numbers has an error of .020. With a degree of freedom less for each
