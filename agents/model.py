@@ -488,10 +488,7 @@ class Model(metaclass=ABCMeta):  # tells mypy that models are hashable
             return float(self._law(observation, action).log_density(response))
 
     def log_probability(
-        self,
-        observation: Observation,
-        action: int | None,
-        response: float | None,
+        self, observation: Observation, action: int | None, response: float | None
     ) -> float:
         """Return the log probability (density) of the answer on a trial, lapses included."""
         shares = self.action_probabilities(observation) if action is not None else np.ones(1)

@@ -202,10 +202,7 @@ def _check_words(
             "Rendering depends on nothing but its arguments.",
         )
         past, seen = _read(environment, design, prompt)
-        _rule(
-            seen == observation,
-            f"`read` inverts `render`; {_differing(observation, seen)}.",
-        )
+        _rule(seen == observation, f"`read` inverts `render`; {_differing(observation, seen)}.")
         choices: list[Choice] = list(range(environment.n_actions))
         given = environment.asks(observation)
         if given != "action":

@@ -504,10 +504,7 @@ class Tests:
 
 
 def t_tests(
-    samples: Array,
-    null: float = 0.0,
-    mass: float = 0.95,
-    bounds: tuple[float, float] = UNBOUNDED,
+    samples: Array, null: float = 0.0, mass: float = 0.95, bounds: tuple[float, float] = UNBOUNDED
 ) -> Tests:
     """Test the mean of each row of samples[R, n]; NaN entries are left out of their row.
 

@@ -9,10 +9,7 @@ import numpy as np
 from knownminds.agents.compiler.definition import positive, real, unit
 from knownminds.agents.model import Model
 
-__all__ = [
-    "BalloonPumper",
-    "MeanVariancePumper",
-]
+__all__ = ["BalloonPumper", "MeanVariancePumper"]
 
 RAREST = 1e-15  # a belief is at least this far from 0 and 1
 

@@ -9,14 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, log_ndtr, ndtr
 
-from knownminds.agents.compiler.definition import (
-    HALF_LOG_2_PI,
-    SMALLEST,
-    Law,
-    positive,
-    real,
-    unit,
-)
+from knownminds.agents.compiler.definition import HALF_LOG_2_PI, SMALLEST, Law, positive, real, unit
 from knownminds.agents.model import Model
 from knownminds.environments.environment import Environment
 

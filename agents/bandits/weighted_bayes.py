@@ -10,11 +10,7 @@ from knownminds.agents.compiler.definition import LogitNormal, declared, positiv
 from knownminds.agents.model import Model
 from knownminds.agents.parameters import interval
 
-__all__ = [
-    "WeightedBayes",
-    "ConservativeBayes",
-    "ProbabilityNoise",
-]
+__all__ = ["WeightedBayes", "ConservativeBayes", "ProbabilityNoise"]
 
 
 class WeightedBayes(Model):

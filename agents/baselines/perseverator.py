@@ -11,10 +11,7 @@ from knownminds.agents.compiler.definition import real
 from knownminds.agents.model import Model
 from knownminds.environments.environment import Environment
 
-__all__ = [
-    "Perseverator",
-    "ChoiceKernel",
-]
+__all__ = ["Perseverator", "ChoiceKernel"]
 
 
 class Perseverator(Model):

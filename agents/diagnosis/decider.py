@@ -394,10 +394,7 @@ class Decider(Model):
         return float(total[0])
 
     def log_probability(
-        self,
-        observation: Observation,
-        action: int | None,
-        response: float | None,
+        self, observation: Observation, action: int | None, response: float | None
     ) -> float:
         before = self._rows.get(float(observation["context"]), [])
         rows = [*before, self._row(observation, action, response)]

@@ -128,11 +128,7 @@ class Horizon(TwoMachines):
 
     n_games: int = setting(100, Whole(1), "Games; 100 in CogBench.", size=True)
     long_horizon: int = setting(6, Whole(2), "Free plays of a long game; short games have one.")
-    long_share: float = setting(
-        0.5,
-        Number(0.0, 1.0),
-        "Probability that a game is a long one.",
-    )
+    long_share: float = setting(0.5, Number(0.0, 1.0), "Probability that a game is a long one.")
     unequal_share: float = setting(
         0.5,
         Number(0.0, 1.0),
@@ -147,9 +143,7 @@ class Horizon(TwoMachines):
         "By how much the other one's mean lies above or below it, drawn evenly.",
     )
     sd: float = setting(
-        8.0,
-        Number(above=0.0),
-        "Standard deviation of a play's points, before they are rounded.",
+        8.0, Number(above=0.0), "Standard deviation of a play's points, before they are rounded."
     )
 
     def prepare(self) -> None:

@@ -42,8 +42,7 @@ class InstrumentalLearning(Retelling):
         ),
     }
     fields = Fields(
-        Field("context", "n_contexts", "which casino, from 0", setting="win_probability"),
-        FIRST,
+        Field("context", "n_contexts", "which casino, from 0", setting="win_probability"), FIRST
     )
     sequence = ("context",)
     shipped = Path(__file__).with_suffix(".toml")

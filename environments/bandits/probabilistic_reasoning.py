@@ -81,9 +81,7 @@ class ProbabilisticReasoning(Retelling):
         "twice is drawn twice as often.",
     )
     uninformative: NDArray[np.float64] = setting(
-        (0.4, 0.5, 0.5, 0.6),
-        CheckedBy(as_given, _SHARES),
-        "The same for the other quantity.",
+        (0.4, 0.5, 0.5, 0.6), CheckedBy(as_given, _SHARES), "The same for the other quantity."
     )
     n_parts: int = setting(10, Whole(2), "Sections of the wheel, and balls in an urn.")
 

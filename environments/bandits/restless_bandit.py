@@ -108,9 +108,7 @@ class RestlessBandit(TwoMachines):
     high: float = setting(60.0, Number(), "Mean of the better machine.")
     low: float = setting(40.0, Number(), "Mean of the other machine.")
     sd: float = setting(
-        8.0,
-        Number(above=0.0),
-        "Standard deviation of the points, before they are rounded.",
+        8.0, Number(above=0.0), "Standard deviation of the points, before they are rounded."
     )
     confidence: Confidence = setting(
         "together",

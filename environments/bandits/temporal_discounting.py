@@ -201,20 +201,14 @@ class TemporalDiscounting(Retelling):
         "Factors of the questionnaire: five, in rising order.",
     )
     shares: tuple[float, ...] = setting(
-        SHARES,
-        _rising(0.0, 1.0),
-        "Grid only: the sooner sum as shares of the later one.",
+        SHARES, _rising(0.0, 1.0), "Grid only: the sooner sum as shares of the later one."
     )
     delays: tuple[int, ...] = setting(
         DELAYS,
         replace(_rising(0.0, inf), what="are months in rising order", decimals=0),
         "Grid only: delays of the later sum.",
     )
-    losses: bool = setting(
-        True,
-        YES_OR_NO,
-        "Grid only: whether there are losses as well.",
-    )
+    losses: bool = setting(True, YES_OR_NO, "Grid only: whether there are losses as well.")
     pairs: tuple[tuple[float, ...], ...] | None = setting(
         None,
         OrNone(Numbers("are numbers", shape=(0, 4))),
@@ -223,9 +217,7 @@ class TemporalDiscounting(Retelling):
         "those of whole days (of which a month has 30.4375) in days.",
     )
     n_repeats: int = setting(
-        1,
-        Whole(1),
-        "How many times the whole grid or list is presented; 1 for the questionnaire.",
+        1, Whole(1), "How many times the whole grid or list is presented; 1 for the questionnaire."
     )
 
     @property

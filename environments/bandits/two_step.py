@@ -117,20 +117,13 @@ class TwoStep(Retelling):
     thought = "I go by what my days have brought so far."
 
     n_days: int = setting(
-        20,
-        Whole(1),
-        "Days of two choices; 20 in CogBench, 200 is usual with people.",
-        size=True,
+        20, Whole(1), "Days of two choices; 20 in CogBench, 200 is usual with people.", size=True
     )
     transition: float = setting(
-        0.7,
-        Number(0.5, 1.0),
-        "Probability that a shuttle reaches its planet.",
+        0.7, Number(0.5, 1.0), "Probability that a shuttle reaches its planet."
     )
     drift: float = setting(
-        0.025,
-        Number(0.0),
-        "Standard deviation of the daily change of each alien's probability.",
+        0.025, Number(0.0), "Standard deviation of the daily change of each alien's probability."
     )
     rates: tuple[float, float] = setting(
         (0.25, 0.75),

@@ -21,12 +21,7 @@ from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.replies import Replies
 from knownminds.environments.turn import Observation, Turn
 from knownminds.environments.words.answer import Answer, parse_beginning, parse_label
-from knownminds.environments.words.prompt import (
-    OTHER_WORDS,
-    Message,
-    Prompt,
-    load_templates,
-)
+from knownminds.environments.words.prompt import OTHER_WORDS, Message, Prompt, load_templates
 from knownminds.environments.words.screen import Screen
 
 from .chance import Chance

@@ -76,9 +76,7 @@ def complete_grid(
 
 
 def further_grid(
-    form: Form = "continuation",
-    distractors: Distractors = "published",
-    asking: Asking = "whole",
+    form: Form = "continuation", distractors: Distractors = "published", asking: Asking = "whole"
 ) -> tuple[ContextGrid, ...]:
     """Return the experiments beyond the paper's grid, each scenario in all its sizes.
 

@@ -168,9 +168,7 @@ class Diagnosis(Questions):
         'of a loss; "bayesian" tells to reason by Bayes\' rule.',
     )
     questions: tuple[str, ...] = setting(
-        ASKED,
-        SomeOf(ASKED),
-        'What is asked, in any part: "belief", "decision", "expectation".',
+        ASKED, SomeOf(ASKED), 'What is asked, in any part: "belief", "decision", "expectation".'
     )
     bins: int = setting(20, Whole(1), "Into how many equal bins [0, 1] is cut.")
     minimum_support: int = setting(

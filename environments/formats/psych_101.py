@@ -79,12 +79,7 @@ def psych_101_records(
             details = {"settings": experiment.settings, "session": keys[1], "labels": labels}
             text, untold = _told(experiment, labels, rows.reset_index(drop=True), *keys)
             records.append(
-                {
-                    "text": text,
-                    "experiment": name,
-                    "participant": keys[0],
-                    OWN: details | untold,
-                }
+                {"text": text, "experiment": name, "participant": keys[0], OWN: details | untold}
             )
     return records
 

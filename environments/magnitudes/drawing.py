@@ -107,8 +107,7 @@ def turned_lines(
         Standard deviation of the Gaussian blur, px.
     """
     return _fine(
-        [_ends(centre, length, turn) for centre, length in zip(centres, lengths, strict=True)],
-        blur,
+        [_ends(centre, length, turn) for centre, length in zip(centres, lengths, strict=True)], blur
     )
 
 

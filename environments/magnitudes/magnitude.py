@@ -194,9 +194,7 @@ class Magnitude(Retelling):
         "How stimuli are shown: text, image, text+image, or all for one after the other.",
     )
     condition: Condition = setting(
-        "base",
-        OneOf(CONDITIONS),
-        "What is changed; one of `CONDITIONS`.",
+        "base", OneOf(CONDITIONS), "What is changed; one of `CONDITIONS`."
     )
     windows: tuple[str, ...] = setting(
         WINDOWS,
@@ -206,9 +204,7 @@ class Magnitude(Retelling):
     n_values: int = setting(11, Whole(2), "Values of a window.")
     repeats: int = setting(3, Whole(1), "How often each value is shown.", size=True)
     continuous: bool = setting(
-        False,
-        YES_OR_NO,
-        "If True, the n_values x repeats values are drawn evenly from the window.",
+        False, YES_OR_NO, "If True, the n_values x repeats values are drawn evenly from the window."
     )
     ranges: dict[str, tuple[float, float]] = setting(
         None,

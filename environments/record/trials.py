@@ -63,11 +63,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("block", "int", False, "consecutive trials under one condition"),
     Column("trial", "int", True, "position in the session; orders the rows"),
     Column(
-        "action",
-        "int",
-        False,
-        "what was chosen, from 0; missing if nothing readable was",
-        least=0,
+        "action", "int", False, "what was chosen, from 0; missing if nothing readable was", least=0
     ),
     Column("response", "float", False, "a judgement on a continuous scale", "as asked"),
     Column(
@@ -82,13 +78,7 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column("raw_text", "string", False, "a language model's answer, unaltered"),
     Column("labels", "string", False, "what the session called contexts and actions, as JSON"),
-    Column(
-        "attempt",
-        "int",
-        False,
-        "which asking of the question this answer came from",
-        least=0,
-    ),
+    Column("attempt", "int", False, "which asking of the question this answer came from", least=0),
     Column(
         "errors_before",
         "int",

@@ -67,10 +67,7 @@ _SIGNS = " \t*_`~\"'“”‘’„«»()[]{}<>.,;:!"
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)")
 _PERCENT = re.compile(rf"({_NUMBER.pattern})\s?\\?%")
 # These characters make a text longer that ends with a letter (False) or a digit (True).
-_LONGER = {
-    False: re.compile(r"\w|['’][^\W\d]|-\w"),
-    True: re.compile(r"\w|[.,:/]\d|-\w"),
-}
+_LONGER = {False: re.compile(r"\w|['’][^\W\d]|-\w"), True: re.compile(r"\w|[.,:/]\d|-\w")}
 _JOINING = (".", ",", ":", "/", "'", "’", "-")
 _DECLINED = (
     "help|assist|answer|choose|pick|decide|play|gamble|take part|participate|comply|engage|provide"

@@ -79,8 +79,7 @@ class ReasonerIntervals(TabledResult):
 
 
 def reasoner_intervals(
-    trials: Trials | pd.DataFrame,
-    whole: ReasoningConsistency,
+    trials: Trials | pd.DataFrame, whole: ReasoningConsistency
 ) -> ReasonerIntervals:
     """Leave out each block of stories in turn, and fit the choice of `leave_one_task_out` again.
 

@@ -15,10 +15,7 @@ from .domain_differences import adjust
 
 
 def robustness(
-    table: pd.DataFrame,
-    quantities: Sequence[str],
-    factors: Sequence[str],
-    agent: str = "agent",
+    table: pd.DataFrame, quantities: Sequence[str], factors: Sequence[str], agent: str = "agent"
 ) -> pd.DataFrame:
     """Compare quantities between the levels of factors, everything else being equal.
 

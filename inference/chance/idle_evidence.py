@@ -8,12 +8,7 @@ import numpy as np
 
 from knownminds.environments.later import pandas as pd
 
-from .belief_contexts import (
-    baseline_of,
-    context_means,
-    kind_of,
-    values_of_context,
-)
+from .belief_contexts import baseline_of, context_means, kind_of, values_of_context
 from .revealed_belief import RevealedBeliefs
 
 # These contexts tell something that has no influence; the name says what.

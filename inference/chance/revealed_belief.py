@@ -335,11 +335,7 @@ class RevealedBeliefs:
     beliefs: tuple[Belief, ...]
 
     @classmethod
-    def of_trials(
-        cls,
-        trials: Trials | pd.DataFrame,
-        environment: Environment,
-    ) -> RevealedBeliefs:
+    def of_trials(cls, trials: Trials | pd.DataFrame, environment: Environment) -> RevealedBeliefs:
         """Count the answers to each context of an experiment over all sessions.
 
         Answers that name no outcome (malformed, refused, empty, cut off) count as something else,
@@ -489,10 +485,7 @@ def _tables(replies: Iterable[Sequence[ListedToken] | None], name: str) -> Table
 
 
 def _place(
-    tables: Tables,
-    written: Sequence[tuple[str, int]],
-    n: int,
-    extends: Extends,
+    tables: Tables, written: Sequence[tuple[str, int]], n: int, extends: Extends
 ) -> tuple[Array, tuple[Unplaced, ...]]:
     """Return the certain mass of each of n outcomes, and the masses that may lie on some."""
     certain = np.zeros(n)

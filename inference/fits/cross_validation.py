@@ -232,11 +232,7 @@ def probes(parameters: Parameters) -> list[Array]:
 
 
 def cross_validate(
-    data: ModelData,
-    folds: Folds,
-    *,
-    lapse: bool = False,
-    workers: int | None = None,
+    data: ModelData, folds: Folds, *, lapse: bool = False, workers: int | None = None
 ) -> pd.DataFrame:
     """Leave out each sequence in turn, fit the others, and compute how probable the left-out one
     is.

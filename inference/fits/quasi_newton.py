@@ -109,12 +109,7 @@ def _advance(rows, trial, value, gradient, scale, box, tolerance, state, done): 
 
 
 def minimise(
-    objective: Objective,
-    starts: Array,
-    scale: Array,
-    *,
-    centre: Array,
-    reach: Array,
+    objective: Objective, starts: Array, scale: Array, *, centre: Array, reach: Array
 ) -> tuple[Array, Array]:
     """Minimise from starts[M, K], all problems in step, and drop problems that have arrived.
 

@@ -19,13 +19,7 @@ from .addresses import Address, Columns, addresses_of, likelihood_address, views
 from .crossed_levels import Levels
 from .formulas import GroupDesign
 from .group_kernels import KINDS, Group, density, rows_at
-from .sampling import (
-    Settings,
-    Tell,
-    dataset_of,
-    run_nutpie,
-    stacked,
-)
+from .sampling import Settings, Tell, dataset_of, run_nutpie, stacked
 from .subject_coordinates import SubjectCoordinates
 
 DIMENSIONS = {

@@ -62,10 +62,7 @@ def group_graph(
 
 
 def _coords(
-    data: ModelData,
-    parameters: Parameters,
-    design: GroupDesign,
-    levels: Levels | None,
+    data: ModelData, parameters: Parameters, design: GroupDesign, levels: Levels | None
 ) -> dict[str, Any]:
     """Return the dimensions of the model, by name."""
     coords: dict[str, Any] = {

@@ -25,15 +25,7 @@ from knownminds.inference.subject_table import subject_table
 from .crossed_levels import Levels, in_units, units_of
 from .formulas import GroupDesign, Regressors
 from .group_density import GroupDensity
-from .sampling import (
-    OutOfTimeError,
-    Settings,
-    Tell,
-    dataset_of,
-    stacked,
-    statistics_of,
-    unstacked,
-)
+from .sampling import OutOfTimeError, Settings, Tell, dataset_of, stacked, statistics_of, unstacked
 from .subject_coordinates import SubjectCoordinates
 
 if TYPE_CHECKING:
@@ -354,10 +346,7 @@ class GroupModel:
 
     @classmethod
     def of(
-        cls,
-        model: type[Model],
-        trials: Trials | ModelData,
-        **group: Unpack[GroupOptions],
+        cls, model: type[Model], trials: Trials | ModelData, **group: Unpack[GroupOptions]
     ) -> GroupModel:
         """Return the model of the group of these trials; see `hierarchical`."""
         if strange := set(group) - set(GroupOptions.__annotations__):

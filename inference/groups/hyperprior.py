@@ -32,11 +32,7 @@ class HyperpriorDraws(NamedTuple):
 
     @classmethod
     def of(
-        cls,
-        parameters: Parameters,
-        design: GroupDesign,
-        size: int,
-        rng: np.random.Generator,
+        cls, parameters: Parameters, design: GroupDesign, size: int, rng: np.random.Generator
     ) -> HyperpriorDraws:
         """Draw `size` groups."""
         deviations, regressors = design.deviations, design.regressors

@@ -114,10 +114,7 @@ class OutOfTimeError(Exception):
 
 
 def run_nutpie(
-    compiled: Any,
-    settings: Settings,
-    seconds: float | None = None,
-    tell: Tell | None = None,
+    compiled: Any, settings: Settings, seconds: float | None = None, tell: Tell | None = None
 ) -> Any:
     """Sample a compiled model; no Python runs between draws.
 

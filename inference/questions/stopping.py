@@ -107,11 +107,7 @@ class StoppingRule:
                 f"looks are whole numbers of units in rising order, from {LEAST_UNITS} on; got "
                 f"{list(looks)}."
             )
-        for name, low, high in (
-            ("alpha", 0.0, 0.5),
-            ("evidence", 1.0, inf),
-            ("scale", 0.0, inf),
-        ):
+        for name, low, high in (("alpha", 0.0, 0.5), ("evidence", 1.0, inf), ("scale", 0.0, inf)):
             if not low < getattr(self, name) < high:
                 raise ValueError(
                     f"{name} lies between {low:g} and {high:g}; got {getattr(self, name)!r}."

@@ -264,10 +264,7 @@ class Http:
         seconds = timeout or self.timeout
         url = path if "://" in path else self.base_url + path
         try:
-            async with (
-                _within(seconds),
-                self._client.stream(method, url, **sent) as response,
-            ):
+            async with _within(seconds), self._client.stream(method, url, **sent) as response:
                 body = self._masked(await _bounded(response, most))
             if response.is_success:
                 return response.headers, body

@@ -386,10 +386,7 @@ def tokens_of(n_bytes: int, messages: int) -> Range:
     The reply that is opened behind the prompt counts as one message more.
     """
     text, marks = tokens_of_text(n_bytes), messages + 1
-    return Range(
-        text.low + FEWEST_PER_MESSAGE * marks,
-        text.high + MOST_PER_MESSAGE * marks,
-    )
+    return Range(text.low + FEWEST_PER_MESSAGE * marks, text.high + MOST_PER_MESSAGE * marks)
 
 
 def tokens_of_text(n_bytes: int) -> Range:

@@ -3,12 +3,7 @@ import pandas as pd
 import pytest
 
 from knownminds.agents import BalloonPumper, RandomResponder, simulate
-from knownminds.environments import (
-    BalloonRisk,
-    Session,
-    Trials,
-    session_stream,
-)
+from knownminds.environments import BalloonRisk, Session, Trials, session_stream
 from knownminds.environments.world import follow_world
 
 STOP, INFLATE = 0, 1

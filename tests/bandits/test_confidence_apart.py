@@ -7,13 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knownminds.agents import ChangePointObserver, play
-from knownminds.environments import (
-    Message,
-    Outcome,
-    RestlessBandit,
-    Session,
-    session_stream,
-)
+from knownminds.environments import Message, Outcome, RestlessBandit, Session, session_stream
 from knownminds.llm_adapters import InProcess, Reply, Synthetic, Usage, run_session
 
 MIDDLE = ChangePointObserver.parameters.constrain(ChangePointObserver.parameters.mean)

@@ -4,10 +4,7 @@ from scipy.integrate import quad
 from scipy.special import expit, logit
 from scipy.stats import norm
 
-from knownminds.agents import (
-    ChangePointObserver,
-    simulate,
-)
+from knownminds.agents import ChangePointObserver, simulate
 from knownminds.agents.bandits.confident_learners import EDGE, Confidence
 from knownminds.environments import RestlessBandit
 

@@ -2,10 +2,7 @@
 
 import numpy as np
 
-from knownminds.agents import (
-    HyperbolicDiscounter,
-    simulate,
-)
+from knownminds.agents import HyperbolicDiscounter, simulate
 from knownminds.environments import TemporalDiscounting
 from knownminds.inference import maximum_a_posteriori
 

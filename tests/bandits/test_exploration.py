@@ -1,13 +1,7 @@
 import numpy as np
 import pytest
 
-from knownminds.agents import (
-    HorizonBlind,
-    HorizonExplorer,
-    Perseverator,
-    RandomResponder,
-    simulate,
-)
+from knownminds.agents import HorizonBlind, HorizonExplorer, Perseverator, RandomResponder, simulate
 from knownminds.environments import make
 from knownminds.inference import MEASURES
 

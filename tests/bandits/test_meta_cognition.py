@@ -2,9 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from knownminds.agents import (
-    RandomResponderConfidence,
-)
+from knownminds.agents import RandomResponderConfidence
 from knownminds.environments import Trials, correctness
 from knownminds.inference import MEASURES
 

@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 
 from knownminds.agents import RandomRater, WeightedBayes, simulate
-from knownminds.environments import (
-    ProbabilisticReasoning,
-    Session,
-    Trials,
-    session_stream,
-)
+from knownminds.environments import ProbabilisticReasoning, Session, Trials, session_stream
 from knownminds.environments.bandits.probabilistic_reasoning import posterior
 
 

@@ -1,13 +1,7 @@
 import numpy as np
 import pandas as pd
 
-from knownminds.environments import (
-    Session,
-    Trials,
-    TwoStep,
-    session_stream,
-    stages_of_days,
-)
+from knownminds.environments import Session, Trials, TwoStep, session_stream, stages_of_days
 from knownminds.environments.streams import session_uniforms
 
 

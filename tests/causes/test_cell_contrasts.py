@@ -2,10 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from knownminds.agents import (
-    NoisyOr,
-    simulate,
-)
+from knownminds.agents import NoisyOr, simulate
 from knownminds.environments import Collider, Trials
 from knownminds.environments.causes.causal_graph import noisy_or_table
 from knownminds.inference import MEASURES

@@ -3,12 +3,7 @@
 import numpy as np
 import pytest
 
-from knownminds.agents import (
-    NoisyOr,
-    NoisyOrFive,
-    NoisyOrThree,
-    simulate,
-)
+from knownminds.agents import NoisyOr, NoisyOrFive, NoisyOrThree, simulate
 from knownminds.environments import Collider
 from knownminds.inference import maximum_a_posteriori
 

@@ -1,13 +1,7 @@
 import numpy as np
 import pytest
 
-from knownminds.agents import (
-    MutationSampler,
-    NoisyOr,
-    NoisyOrFive,
-    NoisyOrThree,
-    simulate,
-)
+from knownminds.agents import MutationSampler, NoisyOr, NoisyOrFive, NoisyOrThree, simulate
 from knownminds.environments import Collider
 from knownminds.inference import MEASURES
 

@@ -48,11 +48,7 @@ TRIALS = played()
 PEOPLE = simulate(NoisyOr, np.tile([0.4, 0.2, 0.7, 0.5, 0.2], (5, 1)), Collider(), 3)
 MEASURED = scores_of(AskScore(TRIALS, by="agent", released=True)).result
 PROFILE = causal_profile(
-    causal_answers(TRIALS),
-    "agent",
-    [],
-    reference=PEOPLE.to_frame(),
-    released=True,
+    causal_answers(TRIALS), "agent", [], reference=PEOPLE.to_frame(), released=True
 )
 
 

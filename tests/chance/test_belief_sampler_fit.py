@@ -6,11 +6,7 @@ from chance.test_belief_biases import PLACES, believed, exact
 from scipy.optimize import minimize
 
 from knownminds.environments.chance.outcome_grid import MARKS
-from knownminds.inference.chance.belief_sampler_fit import (
-    SAMPLER,
-    BeliefTable,
-    fit_belief_sampler,
-)
+from knownminds.inference.chance.belief_sampler_fit import SAMPLER, BeliefTable, fit_belief_sampler
 from knownminds.inference.chance.revealed_belief import Belief, RevealedBeliefs, set_ups_of
 
 THETA = np.array([1.3, 0.4, -0.3, 0.5, 0.8, 0.2, -0.1])

@@ -16,13 +16,7 @@ from controls import PLAYERS, by_name, learner, replicate
 
 from knownminds import fit, score
 from knownminds.agents import RescorlaWagner, play, simulate
-from knownminds.environments import (
-    Session,
-    check_controls,
-    controlled,
-    make,
-    session_stream,
-)
+from knownminds.environments import Session, check_controls, controlled, make, session_stream
 from knownminds.environments.controls import CONTROLS, instructed, payoffs_of
 from knownminds.validation.data.controls import TABLE, controls_of_runs
 from knownminds.validation.engine.verdicts import ControlTest

@@ -2,19 +2,9 @@ import numpy as np
 import pytest
 
 from knownminds.environments.diagnosis import belief_network
-from knownminds.environments.diagnosis.belief_network import (
-    UNTOLD,
-    BeliefNetwork,
-    Node,
-)
-from knownminds.environments.diagnosis.evidence_contexts import (
-    spread_contexts,
-)
-from knownminds.environments.diagnosis.network_files import (
-    SHIPPED,
-    load_network,
-    read_bif,
-)
+from knownminds.environments.diagnosis.belief_network import UNTOLD, BeliefNetwork, Node
+from knownminds.environments.diagnosis.evidence_contexts import spread_contexts
+from knownminds.environments.diagnosis.network_files import SHIPPED, load_network, read_bif
 
 YES = ("no", "yes")
 

@@ -5,17 +5,8 @@ import pytest
 from scipy.special import expit, log_ndtr, logit, logsumexp
 from scipy.stats import norm
 
-from knownminds.agents import (
-    FrameDependent,
-    IncoherentBeliever,
-    OutcomePeeker,
-    RandomUtility,
-)
-from knownminds.agents.diagnosis.belief_places import (
-    HIGH,
-    LOG_WIDTH,
-    LOW,
-)
+from knownminds.agents import FrameDependent, IncoherentBeliever, OutcomePeeker, RandomUtility
+from knownminds.agents.diagnosis.belief_places import HIGH, LOG_WIDTH, LOW
 from knownminds.agents.sequences import Sequences
 from knownminds.inference import ModelData
 

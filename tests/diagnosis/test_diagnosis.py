@@ -4,10 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from knownminds.environments import (
-    Diagnosis,
-    session_stream,
-)
+from knownminds.environments import Diagnosis, session_stream
 from knownminds.environments.diagnosis.diagnosis import (
     BELIEF,
     DECISION,

@@ -4,19 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from knownminds.agents import (
-    Model,
-    Perseverator,
-    RescorlaWagnerDual,
-    simulate,
-)
-from knownminds.agents.parameters import (
-    IDENTITY,
-    POSITIVE,
-    UNIT,
-    Parameter,
-    Parameters,
-)
+from knownminds.agents import Model, Perseverator, RescorlaWagnerDual, simulate
+from knownminds.agents.parameters import IDENTITY, POSITIVE, UNIT, Parameter, Parameters
 from knownminds.environments import InstrumentalLearning
 from knownminds.inference import ModelData, maximum_likelihood
 from knownminds.inference.fits.identifiability import identifiability

@@ -6,10 +6,7 @@ import pytest
 
 from knownminds.agents import Perseverator, RescorlaWagnerDual
 from knownminds.environments import Session, Trials, make, session_stream
-from knownminds.inference import (
-    maximum_a_posteriori,
-    maximum_likelihood,
-)
+from knownminds.inference import maximum_a_posteriori, maximum_likelihood
 from knownminds.inference.fits.missing_answers import MissingAnswers, missing_answer_bounds
 
 PLACE = make("instrumental_learning", n_visits=6)

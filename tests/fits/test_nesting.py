@@ -9,12 +9,7 @@ import pytest
 from knownminds.agents import AGENTS, simulate
 from knownminds.agents.nesting import nestings_of
 from knownminds.environments import ENVIRONMENTS, Collider, Trials, make
-from knownminds.inference import (
-    ModelData,
-    Unknowns,
-    leave_one_task_out,
-    maximum_likelihood,
-)
+from knownminds.inference import ModelData, Unknowns, leave_one_task_out, maximum_likelihood
 from knownminds.inference.fits.nested_starts import embedded
 
 EXACT = 1e-6  # log units: rounding

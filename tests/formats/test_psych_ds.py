@@ -44,10 +44,7 @@ def asked_of_node(code, package, folder):
     if not (MODULES / package).is_dir():
         pytest.skip(f"{package} is not installed in .psych-ds; see .ci/release")
     run = subprocess.run(
-        ["node", "-e", code, str(MODULES), str(folder)],
-        capture_output=True,
-        text=True,
-        timeout=120,
+        ["node", "-e", code, str(MODULES), str(folder)], capture_output=True, text=True, timeout=120
     )
     assert run.returncode == 0, run.stderr
     [line] = [x for x in run.stdout.splitlines() if x.startswith("FOUND")]

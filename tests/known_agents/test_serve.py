@@ -272,10 +272,7 @@ def test_a_response_says_what_a_chat_completion_says_whole_and_in_a_stream(serve
 
 
 def test_a_key_is_asked_for_and_never_shown():
-    with (
-        Served(ENVIRONMENT, LEARNER, seed=11, api_key=KEY) as served,
-        connected(served) as send,
-    ):
+    with Served(ENVIRONMENT, LEARNER, seed=11, api_key=KEY) as served, connected(served) as send:
         assert KEY not in repr(served)
         for headers in ({}, {"authorization": "Bearer wrong"}, {"authorization": f"Bearer {KEY}x"}):
             for method, path in (("POST", PATH), ("GET", "/v1/models"), ("GET", "/v1/x")):

@@ -3,11 +3,7 @@ import re
 import numpy as np
 import pytest
 
-from knownminds.llm_adapters.outcomes.outcome_tree import (
-    OutcomeTree,
-    TokenTexts,
-    spellings_of,
-)
+from knownminds.llm_adapters.outcomes.outcome_tree import OutcomeTree, TokenTexts, spellings_of
 
 STOP = 0  # the special token
 

@@ -3,11 +3,7 @@
 import numpy as np
 from scipy.special import logsumexp
 
-from knownminds.inference.posteriors.arviz_scores import (
-    ess,
-    r_hat,
-    smooth_weights,
-)
+from knownminds.inference.posteriors.arviz_scores import ess, r_hat, smooth_weights
 
 
 def test_scores_of_draws_that_are_not_finite_or_too_few_are_nan():

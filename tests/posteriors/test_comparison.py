@@ -7,12 +7,7 @@ import pandas as pd
 import pytest
 from scipy.special import logsumexp
 
-from knownminds.agents import (
-    AGENTS,
-    Perseverator,
-    RescorlaWagner,
-    simulate,
-)
+from knownminds.agents import AGENTS, Perseverator, RescorlaWagner, simulate
 from knownminds.environments import InstrumentalLearning, Trials, session_stream
 from knownminds.inference import ModelData
 from knownminds.inference.fits.cross_validation import Folds, SequenceData, cross_validate

@@ -6,12 +6,7 @@ from scipy.stats import beta, kstest
 
 from knownminds.agents import RescorlaWagner, simulate
 from knownminds.environments import InstrumentalLearning, Trials
-from knownminds.inference import (
-    GroupModel,
-    ModelData,
-    Unknowns,
-    hierarchical,
-)
+from knownminds.inference import GroupModel, ModelData, Unknowns, hierarchical
 from knownminds.inference.groups import sampling
 from knownminds.inference.groups.crossed_levels import Levels
 from knownminds.inference.groups.deviations import Deviations

@@ -13,11 +13,7 @@ from stored_runs import keep
 
 from knownminds.agents import RescorlaWagner, simulate
 from knownminds.environments import InstrumentalLearning
-from knownminds.inference import (
-    GroupModel,
-    ModelData,
-    Unknowns,
-)
+from knownminds.inference import GroupModel, ModelData, Unknowns
 from knownminds.inference.groups.sampling import dataset_of, kernel_inputs
 from knownminds.inference.posteriors.convergence import check_convergence
 from knownminds.inference.posteriors.likelihood_op import LogLikelihood

@@ -8,11 +8,7 @@ from scipy.stats import cauchy, nct, norm, ttest_1samp
 from scipy.stats import t as student
 
 from knownminds.inference import MEASURES, Analysis, StoppingRule
-from knownminds.inference.questions.stopping import (
-    bayes_factor,
-    e_process_levels,
-    spent_levels,
-)
+from knownminds.inference.questions.stopping import bayes_factor, e_process_levels, spent_levels
 from knownminds.validation.power.sequential import stopped
 
 BIAS = MEASURES["optimism_bias"]

@@ -6,12 +6,7 @@ import pandas as pd
 import pytest
 from played import played, short
 
-from knownminds.environments import (
-    ENVIRONMENTS,
-    Trials,
-    make,
-    trial_schema,
-)
+from knownminds.environments import ENVIRONMENTS, Trials, make, trial_schema
 
 jsonschema = pytest.importorskip("jsonschema", reason="JSON Schemas are checked by jsonschema")
 

@@ -3,11 +3,7 @@ import pandas as pd
 import pytest
 
 from knownminds.agents import AGENTS, simulate
-from knownminds.environments import (
-    InstrumentalLearning,
-    Trials,
-    environment_of,
-)
+from knownminds.environments import InstrumentalLearning, Trials, environment_of
 
 
 def table(**columns):

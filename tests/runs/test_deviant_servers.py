@@ -28,11 +28,7 @@ def reply_in(wire, text, why=None, *, sent=9, received=1, thought=None, total=No
     if wire == "anthropic":
         counts = {"input_tokens": sent, "output_tokens": received}
         counts["output_tokens_details"] = {"thinking_tokens": thought}
-        return {
-            "content": [{"type": "text", "text": text}],
-            "stop_reason": why,
-            "usage": counts,
-        }
+        return {"content": [{"type": "text", "text": text}], "stop_reason": why, "usage": counts}
     if wire == "google":
         counts = {"promptTokenCount": sent, "candidatesTokenCount": received}
         counts |= {"thoughtsTokenCount": thought, "totalTokenCount": total}

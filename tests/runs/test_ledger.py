@@ -12,13 +12,7 @@ from knownminds.environments import Message, Prompt
 from knownminds.llm_adapters import Failed, Reply, Sampling, TokenLogProbability, Usage
 from knownminds.llm_adapters.adapter import write_reply
 from knownminds.llm_adapters.masking import known_keys
-from knownminds.llm_adapters.runs.ledger import (
-    FILE,
-    Attempt,
-    Ledger,
-    asked_of,
-    request_hash,
-)
+from knownminds.llm_adapters.runs.ledger import FILE, Attempt, Ledger, asked_of, request_hash
 from knownminds.llm_adapters.runs.prices import Spent, price_of
 
 KEY = "sk-canary-0123456789abcdef"

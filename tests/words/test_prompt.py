@@ -2,11 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knownminds.environments import (
-    Message,
-    Prompt,
-    Template,
-)
+from knownminds.environments import Message, Prompt, Template
 
 words = st.text(st.characters(categories=["Lu", "Ll", "Nd"]), min_size=1, max_size=8)
 

@@ -124,10 +124,7 @@ class CueConflict(MarkerLocation):
     def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
         """Return the lines in the order in which they are shown; single cues have no conflict."""
         tables = super().tables(uniforms)
-        return {
-            **tables,
-            "conflict": np.where(tables["modality"] == BOTH, tables["conflict"], 0.0),
-        }
+        return {**tables, "conflict": np.where(tables["modality"] == BOTH, tables["conflict"], 0.0)}
 
     def _text(self, observation: Observation) -> list[str]:
         value = _moved(observation, 0.5)

@@ -158,11 +158,7 @@ def _sides(x: Any, low: Any, high: Any, noise: Any) -> tuple[Any, Any, Any]:
     """
     below, above = (low - x) / noise, (high - x) / noise
     over = below + above > 0.0
-    return (
-        np.where(over, -above, below),
-        np.where(over, -below, above),
-        np.where(over, -1.0, 1.0),
-    )
+    return (np.where(over, -above, below), np.where(over, -below, above), np.where(over, -1.0, 1.0))
 
 
 def _push(below: Any, above: Any) -> Any:

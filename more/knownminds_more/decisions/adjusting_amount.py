@@ -100,15 +100,9 @@ class AdjustingAmount(StatedQuestions):
     world = Halving
     thought = "I weigh how much there is against how long it takes."
 
-    amounts: Sequence[int] = setting(
-        (640,),
-        _rising,
-        "Later sums.",
-    )
+    amounts: Sequence[int] = setting((640,), _rising, "Later sums.")
     delays: Sequence[int] = setting(
-        (1, 3, 6, 12, 24, 60),
-        _rising,
-        "Delays of the later sums, in months.",
+        (1, 3, 6, 12, 24, 60), _rising, "Delays of the later sums, in months."
     )
     losses: bool = setting(True, YES_OR_NO, "Whether there are losses as well.")
     questions: int = setting(6, Whole(1, 10), "Of a ladder.")

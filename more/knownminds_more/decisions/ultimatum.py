@@ -10,15 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from knownminds.environments.fields import (
-    Field,
-    Fields,
-    Number,
-    Numbers,
-    OrNone,
-    SomeOf,
-    setting,
-)
+from knownminds.environments.fields import Field, Fields, Number, Numbers, OrNone, SomeOf, setting
 from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.turn import Observation
 from knownminds.environments.words.answer import decimal

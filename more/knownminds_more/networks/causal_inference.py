@@ -169,11 +169,7 @@ class CausalInference(StoryQuestions):
         _numbers(0.0, "variable"),
         "One base rate for all variables, or one for each: how often it is there without a cause.",
     )
-    told: int = setting(
-        2,
-        Whole(1, MOST - 1),
-        "A question tells of so many variables at most.",
-    )
+    told: int = setting(2, Whole(1, MOST - 1), "A question tells of so many variables at most.")
     interventions: Interventions = setting(
         "some",
         OneOf(INTERVENTIONS),

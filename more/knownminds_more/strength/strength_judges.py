@@ -41,11 +41,7 @@ class StrengthJudge(PercentJudge):
 
 
 PowerPc = holding(
-    StrengthJudge,
-    "power_pc",
-    "judges strength by causal power: noise",
-    source="Cheng 1997",
-    w=1.0,
+    StrengthJudge, "power_pc", "judges strength by causal power: noise", source="Cheng 1997", w=1.0
 )
 DeltaP = holding(
     StrengthJudge,

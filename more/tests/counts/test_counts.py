@@ -45,15 +45,7 @@ def reference(text):
 
 @pytest.mark.parametrize(
     "settings",
-    [
-        {},
-        {
-            "means": (0.3, 6.5),
-            "candidates": (0.8, 7.0),
-            "prior": (0.2, 0.8),
-            "n_earlier": 4,
-        },
-    ],
+    [{}, {"means": (0.3, 6.5), "candidates": (0.8, 7.0), "prior": (0.2, 0.8), "n_earlier": 4}],
 )
 def test_each_text_has_the_law_that_it_tells(settings):
     place = Counts(form="continuation", **settings)

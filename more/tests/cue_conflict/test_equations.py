@@ -4,13 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from knownminds.agents import (
-    AGENTS,
-    play,
-)
-from knownminds.environments import (
-    make,
-)
+from knownminds.agents import AGENTS, play
+from knownminds.environments import make
 
 # Observers by quadrature
 

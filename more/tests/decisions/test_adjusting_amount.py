@@ -4,10 +4,7 @@ import numpy as np
 
 from knownminds.agents import AGENTS, simulate
 from knownminds.environments import make
-from knownminds.inference import (
-    ModelData,
-    maximum_a_posteriori,
-)
+from knownminds.inference import ModelData, maximum_a_posteriori
 from knownminds_more.decisions.adjusting_amount import AdjustingAmount
 
 HYPERBOLIC = AGENTS["hyperbolic_discounter"]

@@ -7,11 +7,7 @@ import pytest
 from plain_equations import gambles_of
 from scipy.special import expit, logsumexp
 
-from knownminds.agents import (
-    AGENTS,
-    play,
-    simulate,
-)
+from knownminds.agents import AGENTS, play, simulate
 from knownminds.inference import MEASURES
 from knownminds_more.decisions.adjusting_amount import AdjustingAmount
 from knownminds_more.decisions.ambiguity import Ambiguity

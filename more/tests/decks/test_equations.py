@@ -5,9 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from knownminds.agents import (
-    AGENTS,
-)
+from knownminds.agents import AGENTS
 
 # What was taken, what it brought and what it cost.
 SESSION = [

@@ -3,12 +3,8 @@
 import numpy as np
 import pytest
 
-from knownminds.agents import (
-    AGENTS,
-)
-from knownminds.environments import (
-    CausalNetwork,
-)
+from knownminds.agents import AGENTS
+from knownminds.environments import CausalNetwork
 from knownminds_more.networks.causal_inference import CausalInference
 
 

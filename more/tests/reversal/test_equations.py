@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from knownminds.agents import (
-    AGENTS,
-)
+from knownminds.agents import AGENTS
 
 REVERSAL_SESSION = [(0, 1.0), (0, -1.0), (1, 1.0), (1, -1.0), (0, 1.0), (1, 1.0), (1, -1.0)]
 

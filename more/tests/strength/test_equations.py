@@ -4,10 +4,7 @@ import numpy as np
 import pytest
 from plain_equations import exact_support
 
-from knownminds.agents import (
-    AGENTS,
-    simulate,
-)
+from knownminds.agents import AGENTS, simulate
 from knownminds_more.strength.causal_strength import CausalStrength
 from knownminds_more.strength.contingency import causal_support
 
