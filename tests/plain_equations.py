@@ -5,6 +5,7 @@ from math import comb, factorial, log
 
 import numpy as np
 
+from knownminds.agents import play
 from knownminds.inference import ModelData
 
 
@@ -44,3 +45,19 @@ def judgements(model, responses, values, windows=None, unit=1.0, ceiling=1.0):
         "ceiling": np.full(n, ceiling),
     }
     return ModelData.of_columns(model, ["a"], np.zeros(n, dtype=np.int64), [], columns, 0)
+
+
+def session(model, theta, environment):
+    """The session that an agent with these parameters plays."""
+    agent = model.from_theta(np.asarray(theta, dtype=float), actions=environment.n_actions)
+    return play(agent, environment, 5)
+
+
+def log_likelihood(model, theta, environment, trials):
+    """What an agent gives the answers of a session, one after the other, without a kernel."""
+    agent = model.from_theta(np.asarray(theta, dtype=float), actions=environment.n_actions)
+    total = 0.0
+    for row in trials.frame.to_dict("records"):
+        given = (row.get(name) for name in ("action", "response"))
+        total += agent.log_probability(row, *given)
+    return total

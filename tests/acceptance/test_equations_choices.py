@@ -20,27 +20,10 @@ from knownminds.agents import (
     QuasiHyperbolicDiscounter,
     RachlinDiscounter,
     WeightedBayes,
-    play,
     simulate,
 )
 from knownminds.environments import ProbabilisticReasoning, Trials
 from knownminds.inference import ModelData, maximum_likelihood
-
-
-def session(model, theta, environment):
-    agent = model.from_theta(np.asarray(theta, dtype=float), actions=environment.n_actions)
-    return play(agent, environment, 5)
-
-
-def log_likelihood(model, theta, environment, trials):
-    """What an agent gives the answers of a session, one after the other, without a kernel."""
-    agent = model.from_theta(np.asarray(theta, dtype=float), actions=environment.n_actions)
-    total = 0.0
-    for row in trials.frame.to_dict("records"):
-        given = (row.get(name) for name in ("action", "response"))
-        total += agent.log_probability(row, *given)
-    return total
-
 
 # Balloons
 

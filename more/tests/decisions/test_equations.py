@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from plain_equations import gambles_of
+from plain_equations import gambles_of, log_likelihood, session
 from scipy.special import expit, logsumexp
 
 from knownminds.agents import AGENTS, play, simulate
@@ -15,22 +15,6 @@ from knownminds_more.decisions.ladders import area_under_curve, indifference_poi
 from knownminds_more.decisions.public_goods import PublicGoods
 from knownminds_more.decisions.risky_choice import RiskyChoice
 from knownminds_more.decisions.ultimatum import Ultimatum
-
-
-def session(model, theta, environment):
-    agent = model.from_theta(np.asarray(theta, dtype=float), actions=environment.n_actions)
-    return play(agent, environment, 5)
-
-
-def log_likelihood(model, theta, environment, trials):
-    """What an agent gives the answers of a session, one after the other, without a kernel."""
-    agent = model.from_theta(np.asarray(theta, dtype=float), actions=environment.n_actions)
-    total = 0.0
-    for row in trials.frame.to_dict("records"):
-        given = (row.get(name) for name in ("action", "response"))
-        total += agent.log_probability(row, *given)
-    return total
-
 
 # Ladders
 
