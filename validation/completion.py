@@ -44,7 +44,8 @@ def check_member(*kinds: str, besides: Iterable[str] = ()) -> Callable[[str], st
             )
         # The sentence's file: importing it from its package would load the whole floor.
         file = folder_of("knownminds") / "environments" / "words" / "names.py"
-        raise ValueError(runpy.run_path(str(file))["unknown"](kind, value, known))
+        rule = runpy.run_path(str(file))["unknown"](kind, value, known)
+        raise ValueError(f"{rule} One of your own comes with --plugin FILE.")
 
     return check
 

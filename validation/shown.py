@@ -79,7 +79,8 @@ def described(name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         more |= {"rational": member.rational, "violator": member.violator}
     else:
         known_names = [*ENVIRONMENTS, *AGENTS, *MEASURES]
-        raise ValueError(unknown("environment, model or measure", name, known_names))
+        rule = unknown("environment, model or measure", name, known_names)
+        raise ValueError(f"{rule} One of your own comes with --plugin FILE.")
     return {kind: name, "summary": member.summary, "source": member.source, **more}, rows
 
 

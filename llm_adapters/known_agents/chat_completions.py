@@ -241,7 +241,7 @@ def complete(
         reply = agent.answer(question.prompt(), question.sampling())
     except Failed as error:
         if error.then == "skip":
-            raise Refusal(400, str(error), "messages", "invalid_prompt") from None
+            raise Refusal(400, str(error), "messages", "unknown_prompt") from None
         raise Refusal(400, str(error), code="unsupported_value") from None
     except ArithmeticError as error:
         message = f"{agent.agent!r} could not work out its choice: {error}."

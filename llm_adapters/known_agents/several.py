@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from knownminds.environments import Prompt
 from knownminds.llm_adapters.adapter import Failed, Reply, Sampling
@@ -14,16 +15,23 @@ from .synthetic import Synthetic
 class SeveralAgents:
     """Known agents of which the first that can read a prompt answers it.
 
-    Agents that answer with a number draw it from their distribution, whatever the temperature.
+    Of several experiments, those that answer with a number draw it from their distribution,
+    whatever the temperature.
 
     Parameters
     ----------
     players
-        One for each experiment, at least one.
+        One for each experiment or wording, at least one.
+    further
+        Returns players that are tried on a prompt which none of these can read; one that can stays.
     """
 
-    def __init__(self, players: Sequence[Synthetic]):
-        self.players = tuple(players)
+    def __init__(
+        self,
+        players: Sequence[Synthetic],
+        further: Callable[[Prompt], Iterable[Synthetic]] = lambda prompt: (),
+    ):
+        self.players, self.further = tuple(players), further
         self.agent = self.players[0].agent
 
     def __repr__(self) -> str:
@@ -33,15 +41,23 @@ class SeveralAgents:
 
     def answer(self, prompt: Prompt, settings: Sampling) -> Reply:
         """Answer the prompt; `Failed` if it is of none of the experiments."""
-        for player in self.players:
-            numbers = player.agent.given != "action"
+        names = dict.fromkeys(player.environment.name for player in self.players)
+        first = None
+        for player in chain(self.players, self.further(prompt)):
+            numbers = player.agent.given != "action" and len(names) > 1
             heeded = replace(settings, temperature=None, top_p=None) if numbers else settings
             try:
-                return player.answer(prompt, heeded)
+                reply = player.answer(prompt, heeded)
             except Failed as error:
                 if error.then != "skip":
                     raise
-        names = dict.fromkeys(player.environment.name for player in self.players)
+                first = first or error
+            else:
+                if player not in self.players:
+                    self.players = (*self.players, player)
+                return reply
+        if first is not None and len(names) == 1:
+            raise first
         raise Failed(
             f"The prompt is of no session of {', '.join(names)}. Use the seed, settings and "
             "templates that these were started with.",

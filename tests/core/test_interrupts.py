@@ -69,3 +69,15 @@ def test_an_interrupt_that_cannot_be_raised_where_it_comes_comes_again(monkeypat
         assert time.monotonic() - began < 20
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_that_compiled_code_hands_on_as_another_error_is_one(capsys, monkeypatch):
+    def hand_on(*_, **__):
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as stopped:
+            raise SystemError("returned a result with an exception set") from stopped
+
+    monkeypatch.setattr(listed, "compute", hand_on)
+    assert ended("list") == 130
+    assert "stopped. Nothing new is kept" in capsys.readouterr().err

@@ -193,7 +193,7 @@ def client(served):
 STRANGE = [{"role": "user", "content": "What is the capital of France?"}]
 PICTURE = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]
 SOUND = [{"role": "user", "content": [{"type": "input_audio"}]}]
-VALUE, NAME, WORDS = "unsupported_value", "unknown_parameter", "invalid_prompt"
+VALUE, NAME, WORDS = "unsupported_value", "unknown_parameter", "unknown_prompt"
 
 
 @pytest.mark.parametrize(

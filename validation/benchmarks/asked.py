@@ -55,7 +55,8 @@ def compute(question: AskBenchmark) -> Result | Text:
     blocked = blocked_of(plan, players)
     costs = estimate(plan, players, blocked)
     if question.dry_run:
-        return Text(estimate_text(costs))
+        text = estimate_text(costs)
+        return Text(text, {"text": text, "cells": costs.to_dict("records")})
     question.say(estimate_text(costs, by_cell=False))
     asking = RunOptions(
         caps=question.caps or Caps(),

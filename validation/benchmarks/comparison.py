@@ -25,6 +25,7 @@ MOST_ROWS = 60  # of the table on the page; the CSV has all
 MOST_FIRST = 12  # of the table at its top
 WHICH = "Which differs"
 WHICH_SHOWS = ("difference", "who is above", "p, Holm")  # what a terminal shows of it
+MANY = 12  # differences beyond which, if none is shown, scores come first
 ABOVE = "is above"
 ALIKE = "no difference shown"
 _VALUES = ["value", "standard_error", "freedom", INFLUENCE]
@@ -138,6 +139,8 @@ def first_which_differ(result: Result, part: Part) -> Result:
     """
     if part.rows.empty:
         return result.led_by_estimates()
+    if len(part.rows) > MANY and not part.rows["verdict"].str.endswith(ABOVE).any():
+        return result.about(counts={"differences": counts_of(part), **result.counts})
     return result.about(
         tables={**which_differ(part), **result.tables},
         shows=WHICH_SHOWS,

@@ -115,7 +115,8 @@ def answer_of(revealed: Revealed) -> RevealAnswer:
         versions=revealed.versions,
         revealed=revealed,
     )
-    return replace(answer, leads=answer.led_by_estimates().leads)
+    led = answer.led_by_estimates()
+    return replace(answer, leads=led.leads, tables=led.tables)
 
 
 def read_result(folder: str | os.PathLike[str]) -> RevealAnswer:

@@ -151,8 +151,10 @@ def _answer(question: Question[Any], form: Form) -> int:
     except ShareDone as done:
         note(str(done))
         return 0
-    except KeyboardInterrupt as stopped:
-        raise Stopped(str(stopped) or kept_in(folder)) from None
+    except (KeyboardInterrupt, SystemError) as stopped:  # numba says the latter of an interrupt
+        if not isinstance(stopped.__cause__ or stopped, KeyboardInterrupt):
+            raise
+        raise Stopped((stopped.__cause__ is None and str(stopped)) or kept_in(folder)) from None
     if form is Form.JSON:
         print_json(said.to_dict())
     elif not hasattr(said, "screen"):  # which says all there is in some lines

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -150,7 +151,8 @@ def say(run: Run) -> Result:
         figures=_figures(frame),
         parts=transcripts(run),
         warnings=[
-            f"{n:,} {COUNTED[name]}" for name in UNFORESEEN if (n := getattr(run.account, name))
+            *_reasons(run, frame),
+            *(f"{n:,} {COUNTED[name]}" for name in UNFORESEEN if (n := getattr(run.account, name))),
         ],
         notes=NOTES,
         attempted=run.n_sessions,
@@ -159,6 +161,14 @@ def say(run: Run) -> Result:
         command=run.starts[-1].command,
         versions=run.starts[-1].versions,
     )
+
+
+def _reasons(run: Run, frame: pd.DataFrame) -> list[str]:
+    """Return the most frequent reasons why sessions stopped and why answers were not read."""
+    unread = frame[~frame["outcome"].isin(ANSWERED)] if len(frame) else frame
+    notes = Counter(unread["note"].dropna() if "note" in unread else ())
+    found = (("stopped", Counter(run.reasons)), ("not read", notes))
+    return [f"{n:,} {what}: {why}" for what, each in found for why, n in each.most_common(1)]
 
 
 def _asked(run: Run, environment: Environment) -> dict[str, Any]:

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterator
 from typing import Any
 
 from knownminds.agents import AGENTS
+from knownminds.environments import Environment, Prompt
 from knownminds.llm_adapters import Synthetic
 from knownminds.llm_adapters.known_agents.serve import Served
 from knownminds.llm_adapters.known_agents.several import SeveralAgents
 from knownminds.llm_adapters.runs.participant import RUN
 from knownminds.validation.benchmarks.plan import read_plan
 from knownminds.validation.benchmarks.registry import PAPERS
-from knownminds.validation.engine.arguments import resolve_environment
+from knownminds.validation.engine.arguments import resolve_environment, set_to
 from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.usual_models import usual_model
 
 from .connect import known_agent
 from .questions import AskServe
+from .wordings import wordings_of
+
+INSTRUCTION = 2000  # characters of a prompt in which the number of trials is looked for
 
 serve = verb(AskServe, __name__)
 
@@ -36,14 +42,37 @@ def compute(question: AskServe) -> Served:
         if getattr(question, name):
             raise ValueError(f"--{name} is of a benchmark; got an experiment. Leave it out.")
     environment = resolve_environment(question.environment, question.trials)
-    return Served(
-        environment,
-        known_agent(question.agent, environment, question.truth),
-        seed=question.seed or 0,
-        address=RUN,
-        contaminants=question.contaminants,
-        seed_is_session=question.seed_is_session,
-        **where,
+    return Served(None, _in_all_words(question, environment), **where)
+
+
+def _in_all_words(question: AskServe, environment: Environment) -> SeveralAgents:
+    """Return the agent in every wording and, where no number of trials is named, with any."""
+
+    def players(of: Environment) -> list[Synthetic]:
+        how: dict[str, Any] = {
+            "contaminants": question.contaminants,
+            "seed_is_session": question.seed_is_session,
+        }
+        return [
+            Synthetic(known_agent(question.agent, one, question.truth), one, question.seed or 0,
+                      *RUN, **how)
+            for one in wordings_of(of).values()
+        ]  # fmt: skip
+
+    def of_other_sizes(prompt: Prompt) -> Iterator[Synthetic]:
+        """Go through players of sessions as long as a number in the instruction says."""
+        told = re.findall(r"\d+", prompt.messages[0].content[:INSTRUCTION])
+        for size in dict.fromkeys(map(int, told)):
+            try:
+                yield from players(set_to(environment, {str(environment.size): size}))
+            except ValueError:  # no session of so many
+                continue
+
+    open_size = question.trials is None and environment.size is not None
+    return (
+        SeveralAgents(players(environment), of_other_sizes)
+        if open_size
+        else SeveralAgents(players(environment))
     )
 
 

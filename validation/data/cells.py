@@ -16,7 +16,6 @@ from .trials_of_runs import ALONE, BY, load, read_all, read_one, runs_in
 if TYPE_CHECKING:
     from .questions import AskFit
 
-OVER = ("cells",)
 # What tells the sessions of a participant apart; a cell is an experiment in a condition.
 _SESSION = ("environment", "condition", "modality", "subject", "session")
 _ALONE_IN_ONE = ("environment", "settings", "separate", "against", "rivals")

@@ -79,7 +79,7 @@ class Exchanged:
 
     def __str__(self) -> str:
         """Say what was understood, and where it is."""
-        written = "Nothing was written; --out trials.parquet writes it."
+        written = f"{self.answered}\nNothing was written; --out trials.parquet writes it."
         if self.out is not None:
             written = f"{self.answered}, written to {self.out}"
         told = "" if self.account is None else str(self.account)
@@ -175,6 +175,11 @@ def _imported(question: AskImport, paths: Sequence[Path], mapping: ColumnMap | N
         format in (None, *THEIRS) and _of_others(paths, format, question.columns, question.encoding)
     ):
         return import_tables(paths, question, mapping)
+    if question.missing and format in (None, "csv") and all(path.is_file() for path in paths):
+        heads = [name for path in paths for name in head_of(path, question.encoding)]
+        ours = {name.lower(): name for name in heads}
+        mapping = ColumnMap(columns=ours, missing=tuple(question.missing))
+        return import_tables(paths, question, mapping)
     for given, option in (
         (question.missing, "--missing"),
         (question.where, "--where"),
@@ -214,9 +219,13 @@ def _is_unlike(file: Path, encoding: str | None) -> bool:
 
 def _as_of(trials: Trials, question: AskImport) -> Trials:
     """Return trials as those of the experiment that is named, with settings that they show."""
-    if question.environment is None:
+    name = question.environment
+    if name is None and "environment" in trials.frame:
+        names = list(trials.frame["environment"].dropna().unique())
+        name = str(names[0]) if len(names) == 1 and names[0] in ENVIRONMENTS else None
+    if name is None:
         return trials
-    experiment = _experiment(question.environment, question.settings, trials)
+    experiment = _experiment(name, question.settings, trials)
     return Trials.from_frame(trials.frame, environment=experiment)
 
 

@@ -70,7 +70,8 @@ def screen(result: Said, where: str) -> str:
     lines = wrap(result.title, width) or [""]
     if result.missing:
         lines.append(f"not finished: {result.missing:,} units are missing")
-    ending = [text for of, n in result.counts.items() for text in wrap(_said(of, n), width)]
+    counts = {of: n for of, n in result.counts.items() if sum(n.values())}
+    ending = [text for of, n in counts.items() for text in wrap(_said(of, n), width)]
     for text in result.warnings[:WARNED]:
         ending += wrap(text, width, max_lines=2, placeholder=" ...")
     verdicts = _judged(result.verdicts, width)

@@ -406,7 +406,7 @@ def effect_search(question: Power) -> EffectSearch:
     if comparison == "one" and not np.isfinite(measure.null) and aim.width is None:
         raise ValueError(
             f"{measure.name} has no null value to be tested against; compare two conditions "
-            "(between or paired), or name a measure."
+            "(--comparison between or paired), or name a measure that has one."
         )
     if estimator == "hierarchical" and not isinstance(measure, FittedMeasure):
         raise ValueError(
