@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 from knownminds.agents import AGENTS, simulate
-from knownminds.environments import make, session_stream
-from knownminds.inference import MEASURES, SubjectMeasure
+from knownminds.environments import Trials, make, session_stream
+from knownminds.inference import MEASURES, SubjectMeasure, session_measure
 from knownminds.inference.measure import Values, t_tests, welch_tests
 
 # Contract of every measure
@@ -116,3 +116,42 @@ def test_a_fitted_measure_of_several_subjects_is_not_pulled_to_the_prior():
     assert found.low < truth < found.high
     assert pulled.high < truth - pulled.standard_error
     assert found.n == 40
+
+
+# Measures that functions declare
+
+
+def test_a_session_weighs_the_same_however_long_and_a_trial_if_it_has_a_score():
+    theta = np.repeat(AGENTS["balloon_pumper"].parameters.draw(session_stream(3), 2), 3, axis=0)
+    trials = simulate(AGENTS["balloon_pumper"], theta, make("balloon_risk"), 4)
+    scored = np.isfinite(MEASURES["risk"].weights(trials)) & (MEASURES["risk"].weights(trials) > 0)
+    assert scored.sum() < len(trials)  # only the last pump of a balloon has a score
+    ended = trials.frame["action"].eq(0) | trials.frame["reward"].lt(1)
+    assert np.array_equal(scored, ended.to_numpy())
+    whole = trials.frame.groupby("subject", sort=False)
+    part = Trials(whole.head(9).reset_index(drop=True))
+
+    @session_measure(
+        name="pumps", summary="", source="", environments=("balloon_risk",), violator="",
+        columns=("action",), reason="no pump",
+    )  # fmt: skip
+    def pumps(rows):
+        return rows.mean(rows["action"], np.isfinite(rows["action"]))
+
+    for lived in (trials, part):
+        sums = lived.frame.assign(w=pumps.weights(lived)).groupby("subject")["w"].sum()
+        assert np.allclose(sums, 1.0)
+
+
+def test_only_trials_that_a_measure_reads_are_counted_as_unanswered():
+    measure, place = MEASURES["first_outcome_bias"], make("dice")
+    trials = simulate(AGENTS["random_responder"], np.empty((2, 0)), place, 1)
+    reads = measure.reads(trials)
+    assert 0 < reads.sum() < len(trials)
+    for lost in (reads, ~reads):
+        frame = trials.to_frame()
+        frame["action"] = frame["action"].astype("Int64").mask(lost)
+        frame.loc[lost, "outcome"] = "refused"
+        expected = int((lost & reads).sum())
+        found = measure.unanswered(Trials.from_frame(frame))
+        assert found == ({"trials without an answer": expected} if expected else {})

@@ -3,9 +3,9 @@
 import numpy as np
 import xarray as xr
 
-from knownminds.agents import simulate
+from knownminds.agents import RescorlaWagner, simulate
 from knownminds.environments import InstrumentalLearning
-from knownminds.inference import ModelData
+from knownminds.inference import ModelData, posterior
 from knownminds.inference.fits.model_data import Unknowns
 from knownminds.inference.posteriors import single_posterior_nuts
 from knownminds.inference.posteriors.likelihood_op import LogLikelihood, _funcify
@@ -57,3 +57,15 @@ def test_a_likelihood_in_a_graph_is_known_by_its_text_and_needs_no_file():
         model = written_in_a_notebook(factor)
         keys.append(_funcify(LogLikelihood(model, 2, Unknowns.of(model, None, False)))[1])
     assert keys[0] == keys[2] != keys[1]
+
+
+def test_an_interval_holds_its_mass_of_the_draws_and_as_much_lies_below_as_above():
+    theta = RescorlaWagner.parameters.draw(np.random.default_rng(2), 3)
+    trials = simulate(RescorlaWagner, theta, InstrumentalLearning(), 2)
+    found = posterior(RescorlaWagner, trials, draws=400, nuts=False)
+    assert np.allclose(found.estimate, found.draws.mean(axis=0))
+    assert np.allclose(found.draws, RescorlaWagner.parameters.constrain(found.z_draws))
+    low, high = found.interval(0.8)
+    # Draws are resampled, so that some are equal; each weighs 1 / 400.
+    assert np.allclose((found.draws < low).mean(axis=0), 0.1, atol=0.02)
+    assert np.allclose((found.draws > high).mean(axis=0), 0.1, atol=0.02)
