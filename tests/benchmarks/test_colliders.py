@@ -211,3 +211,12 @@ def test_changes_are_differences_of_the_parameters(page):
         assert models == 2
         assert most.split(" ")[0] == size.idxmax()
         assert least.split(" ")[0] == size.idxmin()
+
+
+def test_answers_of_people_lie_over_those_of_each_mind(page):
+    [drawing] = page["tasks"].figures.values()
+    axes = {axis.get_title(): axis for axis in drawing.figure().axes if axis.get_title()}
+    for who in MINDS:
+        over = {line.get_label(): np.array(line.get_ydata()) for line in axes[who].lines}
+        theirs = np.array(axes["people"].lines[0].get_ydata())
+        assert over["people"] == pytest.approx(theirs, nan_ok=True)

@@ -47,6 +47,12 @@ def test_models_and_known_agents_have_different_colours():
     of = {line.get_label(): to_hex(line.get_color()) for line in curves.figure().axes[0].lines}
     assert of["rational"] == draw.GREY
     assert draw.GREY not in (of[LONG], of["b"])
+    # A line of models that known agents have, too, is no line of known agents.
+    shared = ROWS.assign(asked="number")
+    view = Curves("Lines.", ("x", "y"), "x", "value", (WHO,), ("asked",))
+    [curves] = view.drawings(shared).values()
+    drawn = [line for axis in curves.figure().axes for line in axis.lines]
+    assert draw.GREY not in {to_hex(line.get_color()) for line in drawn}
 
 
 def test_without_known_agents_there_is_no_key():

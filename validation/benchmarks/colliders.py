@@ -364,13 +364,22 @@ def tasks(data: Answers) -> Shown:
     first = rows[rows[SETTING] == rows[SETTING].iloc[0]]
     caption = (
         f"Answers to the eleven tasks ({first[SETTING].iloc[0]}): means with 95% intervals; tasks "
-        "that differ in one thing are joined. Hollow: the noisy-OR fitted to them."
+        "that differ in one thing are joined. Hollow: the noisy-OR fitted to them. In each "
+        "panel are the answers of people, where there are any, too."
     )
     curves = Curves(
         caption, ("task", "answer"), "task", "mean", (WHO,), (PROMPT,), hollow="fitted",
-        of=_in_groups(first),
+        of=_in_groups(_over_each(first)),
     )  # fmt: skip
     return rows, curves
+
+
+def _over_each(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows by participant, with those of people once more under the name of each other."""
+    people = rows[rows[WHO] == PEOPLE].assign(fitted=np.nan)
+    others = [str(name) for name in rows.loc[rows[WHO] != PEOPLE, WHO].unique()]
+    again = [people.assign(**{WHO: name, PROMPT: PEOPLE}) for name in others]
+    return pd.concat([rows, *again], ignore_index=True) if len(people) else rows
 
 
 def _in_groups(rows: pd.DataFrame) -> pd.DataFrame:

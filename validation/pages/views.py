@@ -431,7 +431,8 @@ def draw_curves(rows: pd.DataFrame, view: Curves) -> Plot:
     names = rows[list(view.series)].astype(str).agg(", ".join, axis=1) if view.series else None
     looks = looks_of([""] if names is None else list(dict.fromkeys(names)))
     if KNOWN in rows and names is not None:
-        looks |= _grey(list(dict.fromkeys(names[rows[KNOWN]])))
+        alone = rows[KNOWN].astype(bool).groupby(names, sort=False).all()  # not beside models
+        looks |= _grey([str(name) for name in alone.index[alone]])
     figure, axes = wide_panels(len(panels), height=2.6)
     for axis, (title, y, part) in zip(axes, panels, strict=True):
         _draw_background(axis, title, part, view)
