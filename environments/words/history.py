@@ -234,27 +234,35 @@ class Retelling(Environment):
                 f"{'one message' if self.history == 'prompt' else 'an odd number of messages'}; "
                 f"got {len(messages)}. Use the settings it was rendered with."
             )
-        turns: list[Turn] = []
         opening = messages[0].content
         if self.history == "prompt":
             for kind, form in self._retold.items():
                 filled = form.read(opening)
                 if filled is not None:
-                    for line in filled["past"].split("\n"):
-                        turns.append(self._read_line(design, line, turns))
-                    return turns, self._seen(design, kind, filled, turns)
+                    heard, lines = _heard(self, design, ""), filled["past"].split("\n")
+                    for line in lines[heard.go_back(lines) :]:
+                        heard.add(line, self._read_line(design, line, heard.turns))
+                    return [*heard.turns], self._seen(design, kind, filled, heard.turns)
         kind, filled = self._must_read(self._opening, opening)
-        observation = self._seen(design, kind, filled, turns)
-        for answer, message in zip(messages[1::2], messages[2::2], strict=True):
+        observation = self._seen(design, kind, filled, [])
+        heard, texts = _heard(self, design, opening), [message.content for message in messages[1:]]
+        replies = list(zip(texts[::2], texts[1::2], strict=True))
+        n = heard.go_back(replies)
+        if n:
+            kind, observation = heard.then[-1]
+        for said, message in replies[n:]:
             forms = {k: f for k, f in self._following.items() if k[0] == kind}
-            (_, missing, kind_now), filled = self._must_read(forms, message.content)
-            text = "" if answer.content == self._silence else answer.content
-            if missing:
-                turns.append(Turn(observation, None, None, text))
-            else:
-                turns.append(self._replied(design.labels, observation, text, filled))
-            kind, observation = kind_now, self._seen(design, kind_now, filled, turns)
-        return turns, observation
+            (_, missing, kind_now), filled = self._must_read(forms, message)
+            text = "" if said == self._silence else said
+            turn = (
+                Turn(observation, None, None, text)
+                if missing
+                else self._replied(design.labels, observation, text, filled)
+            )
+            seen = self._seen(design, kind_now, filled, [*heard.turns, turn])
+            kind, observation = kind_now, seen
+            heard.add((said, message), turn, (kind, observation))
+        return [*heard.turns], observation
 
     def _choose_words(
         self,
@@ -398,6 +406,35 @@ class Retelling(Environment):
             f"The prompt is not one of {self.name} with these settings; it begins "
             f"{text[:60]!r}. Use the settings and templates it was rendered with."
         )
+
+
+class _Heard:
+    """What the prompts of a session told so far, piece by piece, which is not read again."""
+
+    def __init__(self) -> None:
+        self.pieces: list[Any] = []
+        self.turns: list[Turn] = []  # that each piece tells
+        self.then: list[tuple[str, Observation]] = []  # of a talk: kind and trial of what it asks
+
+    def go_back(self, pieces: Sequence[Any]) -> int:
+        """Forget what comes behind the common beginning; return how many pieces that has."""
+        n = len(self.pieces)
+        if pieces[:n] != self.pieces:
+            pairs = enumerate(zip(pieces, self.pieces, strict=False))
+            n = next((k for k, (now, before) in pairs if now != before), min(n, len(pieces)))
+        del self.pieces[n:], self.turns[n:], self.then[n:]
+        return n
+
+    def add(self, piece: Any, turn: Turn, then: Any = None) -> None:
+        """Remember the turn that a piece tells."""
+        self.pieces.append(piece)
+        self.turns.append(turn)
+        self.then.append(then)
+
+
+@lru_cache(maxsize=64)  # so many sessions are read at the same time
+def _heard(environment: Retelling, design: Design, opening: str) -> _Heard:
+    return _Heard()
 
 
 class _Lines:

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -38,6 +40,26 @@ def test_a_session_that_tells_its_new_turns_says_what_it_would_say_of_all(name, 
         anew = environment.render(session.design.labels, seen, list(session.turns))
         assert session.render() == anew
         assert session.render() == anew  # and it says the same again
+
+
+@pytest.mark.parametrize("form", HISTORIES)
+@pytest.mark.parametrize("name", RETOLD)
+def test_a_prompt_is_read_as_if_it_were_the_first_of_its_session(name, form):
+    """Whatever was read before: a shorter prompt, a longer one, or one of other answers."""
+    environment = make(name, history=form)
+    prompts = [session.render() for session, _ in played(environment)]
+    design = environment.draw(session_stream(1, 2))
+    other = Session(environment, design)
+    for trial, seen in zip(range(TRIALS), other, strict=False):
+        prompts.append(other.render())
+        given = environment.asks(seen)
+        low, high = environment.response_range
+        action, number = (trial + 1) % max(environment.n_actions, 1), (low + high) / 2
+        choice = {"action": action, "response": number, "both": (action, number)}[given]
+        other.take(choice, other.say(choice))
+    for k in [*range(len(prompts)), *np.random.default_rng(0).integers(0, len(prompts), 40)]:
+        fresh = environment.read(replace(design), prompts[k].messages)
+        assert environment.read(design, prompts[k].messages) == fresh
 
 
 def test_a_turn_is_told_once_in_a_session(monkeypatch):
