@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
-
-import pandas as pd
 
 from knownminds.agents import AGENTS
 from knownminds.environments import ENVIRONMENTS, make, unknown
 from knownminds.inference import MEASURES
 from knownminds.members import elsewhere
 from knownminds.validation.benchmarks.registry import PAPERS, plan_of
-from knownminds.validation.engine.result import Result
-from knownminds.validation.engine.screen import folded_table, shown, width_of_screen
+from knownminds.validation.engine.screen import folded_table, width_of_screen
 
 if TYPE_CHECKING:
     from .questions import ListAll
@@ -24,18 +22,42 @@ if TYPE_CHECKING:
 FURTHER = "of no paper"  # in the place of a paper
 
 
-class Listing(Result):
-    """A page of all there is: no row is left out."""
+@dataclass(frozen=True)
+class Listing:
+    """A page of all there is: no row is left out. Tables are rows, since pandas is slow to load.
 
-    def text(self) -> str:
+    Parameters
+    ----------
+    title, tables, notes
+        As those of a `Result`.
+    """
+
+    title: str
+    tables: Mapping[str, Sequence[Mapping[str, Any]]]
+    notes: Sequence[str] = ()
+
+    def __str__(self) -> str:
         """Return the title, tables whose cells are folded, and notes."""
-        texts = [self.title, *(folded_table(*shown(table)) for table in self.tables.values())]
+        shown = [rows for rows in self.tables.values() if rows]
+        cells = [[list(map(str, row.values())) for row in rows] for rows in shown]
+        tables = [
+            folded_table(list(rows[0]), each) for rows, each in zip(shown, cells, strict=True)
+        ]
         width = width_of_screen()
-        texts += [fill(text, width, break_on_hyphens=False) for text in self.notes]
-        return "\n\n".join(texts)
+        notes = [fill(text, width, break_on_hyphens=False) for text in self.notes]
+        return "\n\n".join([self.title, *tables, *notes])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what a `Result` has."""
+        import pandas as pd
+
+        from knownminds.validation.engine.result import Result
+
+        tables = {title: pd.DataFrame(rows) for title, rows in self.tables.items()}
+        return Result(self.title, tables=tables, notes=self.notes).to_dict()
 
 
-def compute(question: ListAll) -> Result:
+def compute(question: ListAll) -> Listing:
     """Answer `list`: a row for each member, with its summary where they are of one kind."""
     kinds = {
         "environment": question.environment,
@@ -56,7 +78,7 @@ def compute(question: ListAll) -> Result:
     ]
     return Listing(
         f"{len(ENVIRONMENTS)} experiments, {len(AGENTS)} models, {len(MEASURES)} measures",
-        tables={"Experiments": pd.DataFrame(rows).set_index(["paper", "experiment"])},
+        tables={"Experiments": rows},
         notes=[
             "list --environment NAME shows the models and measures of an experiment, list --models "
             "and list --measures all of them, show NAME one thing.",
@@ -92,7 +114,7 @@ def _measures(environment: str) -> list[str]:
     return [name for name, measure in MEASURES.items() if environment in measure.environments]
 
 
-def _of_environment(name: str) -> Result:
+def _of_environment(name: str) -> Listing:
     """Return the models that play an experiment, and the measures that are read off it."""
     if name not in ENVIRONMENTS:
         raise ValueError(unknown("environment", name, ENVIRONMENTS))
@@ -105,6 +127,7 @@ def _of_environment(name: str) -> Result:
     )
 
 
-def _summaries(kind: str, names: Iterable[str], registry: Mapping[str, Any]) -> pd.DataFrame:
-    rows = {name: registry[name].summary for name in names}
-    return pd.DataFrame({"summary": rows}).rename_axis(kind)
+def _summaries(
+    kind: str, names: Iterable[str], registry: Mapping[str, Any]
+) -> list[dict[str, str]]:
+    return [{kind: name, "summary": registry[name].summary} for name in names]

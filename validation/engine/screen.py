@@ -11,10 +11,10 @@ from textwrap import shorten, wrap
 from typing import Any, Protocol
 
 import numpy as np
-import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.text_table import GAP, WIDTH, counted, text_table
 
 from .scores import Interval
