@@ -39,6 +39,7 @@ class Sampling:
         medium, high, xhigh or max, of which a model takes some
     verbosity : how much a model says that can be shown so: low, medium or high
     system : what a system message says before everything else; runs put it there
+    answer_prefix : what the answer begins with, which the model goes on from; runs put it there
     top_log_probabilities : how many alternatives come with the log-probability of each token of
         the answer; 0 for that of the token alone
     """
@@ -51,6 +52,7 @@ class Sampling:
     top_log_probabilities: int | None = None
     verbosity: Verbosity | None = None
     system: str | None = None
+    answer_prefix: str | None = None
 
     def __post_init__(self) -> None:
         """Check the ranges."""
@@ -71,6 +73,8 @@ class Sampling:
             raise ValueError(unknown("verbosity", self.verbosity, get_args(Verbosity)))
         if self.system is not None and not self.system.strip():
             raise ValueError("A system message says something; got an empty one. Leave it out.")
+        if self.answer_prefix is not None and not self.answer_prefix.strip():
+            raise ValueError("An answer prefix says something; got an empty one. Leave it out.")
 
 
 @dataclass(frozen=True)
@@ -328,11 +332,12 @@ def check_heeds(adapter: Adapter, settings: Sampling, *, images: bool = False) -
 
     What a provider refuses by itself is left to it: a refusal is not charged and stops the run.
     """
-    if settings.system is not None:
-        raise refused(
-            "A system message is part of what is shown; whoever asks puts it into the prompt "
-            "(`behind`). Runs do so by themselves."
-        )
+    for name, way in (("system", "behind"), ("answer_prefix", "begun")):
+        if getattr(settings, name) is not None:
+            raise refused(
+                f"{name} is part of what is shown; whoever asks puts it into the prompt (`{way}`). "
+                "Runs do so by themselves."
+            )
     if images and "images" not in adapter.heeds:
         raise refused(
             f"{adapter.model} is to be shown pictures, which its adapter cannot. Ask in words "

@@ -65,6 +65,12 @@ class Prompt:
             return self
         return Prompt((Message("system", system), *self.messages))
 
+    def begun(self, answer_prefix: str | None) -> Prompt:
+        """Return the prompt with the beginning of its answer at the end; unchanged for None."""
+        if answer_prefix is None:
+            return self
+        return Prompt((*self.messages, Message("assistant", answer_prefix)))
+
     @property
     def text(self) -> str:
         """The messages one below the other, for a person to read."""

@@ -73,7 +73,9 @@ class Transformers(InProcess):
     """
 
     provider = "transformers"
-    heeds = frozenset({"temperature", "top_p", "max_tokens", "seed", "top_log_probabilities"})
+    heeds = frozenset(
+        {"temperature", "top_p", "max_tokens", "seed", "top_log_probabilities", "answer_prefix"}
+    )
 
     def __init__(
         self,

@@ -23,7 +23,7 @@ from knownminds.environments import (
 )
 from knownminds.environments.conditions import conditions_of
 from knownminds.environments.later import pandas as pd
-from knownminds.llm_adapters.adapter import Failed, Reply, Sampling
+from knownminds.llm_adapters.adapter import Adapter, Failed, Reply, Sampling, refused
 
 # Address of the study whose sessions `knownminds run`, `serve` and the tasks of Inspect have. Those
 # of `knownminds simulate`, first session per subject, lie there too: with the same seed it is the
@@ -68,6 +68,7 @@ async def live(
     system: str | None = None,
     opened: Open = Session,
     rows: list[Row] | None = None,
+    answer_prefix: str | None = None,
 ) -> Session:
     """Play the session at this address, one row for each trial, as far as answers come.
 
@@ -85,6 +86,8 @@ async def live(
         Begins the session with its design; by default all its trials come in order.
     rows
         A list that the rows are put into as they come.
+    answer_prefix
+        What each answer begins with; None for nothing.
     """
     design = environment.draw(session_stream(seed, *address))
     session = opened(environment, design)
@@ -100,7 +103,7 @@ async def live(
                 last = replace(last, answer=_judge(session, observation, "", last.reply))
             every = [(prompt, last)]
         else:
-            prompt = session.render().behind(system)
+            prompt = session.render().behind(system).begun(answer_prefix)
             every = await _ask_on(session, prompt, ask, number) or []
             number += len(every)
         if not every:
@@ -162,8 +165,8 @@ def conditions(environment: Environment, settings: Sampling | None) -> dict[str,
     """Return the columns that stand beside every trial: conditions of experiment and sampling.
 
     "temperature" and "effort" (of reasoning) are empty where they are the provider's. There
-    are "verbosity", "system" (the message before every prompt) and "changed_by" (a control) only
-    where they were set.
+    are "verbosity", "system" (the message before every prompt), "answer_prefix" and "changed_by" (a
+    control) only where they were set.
     """
     sampling = settings or Sampling()
     of_sampling = {"temperature": sampling.temperature, "effort": sampling.reasoning_effort}
@@ -174,8 +177,9 @@ def conditions(environment: Environment, settings: Sampling | None) -> dict[str,
         columns["changed_by"] = environment.changed_by
     if sampling.verbosity is not None:
         columns["verbosity"] = sampling.verbosity
-    if sampling.system is not None:
-        columns["system"] = sampling.system
+    for name in ("system", "answer_prefix"):
+        if getattr(sampling, name) is not None:
+            columns[name] = getattr(sampling, name)
     return columns
 
 
@@ -205,8 +209,26 @@ def session_settings(settings: Sampling, session: int, seeded: bool) -> Sampling
             "The sampling seed of a session is the last part of its address; got "
             f"seed={settings.seed} in the settings. Leave it out."
         )
-    # What the system says stands in the prompt.
-    return replace(settings, system=None, seed=session if seeded else None)
+    # What the system says, and what the answer begins with, stand in the prompt.
+    plain = replace(settings, system=None, answer_prefix=None)
+    return replace(plain, seed=session if seeded else None)
+
+
+def check_prefix(adapter: Adapter, environment: Environment, settings: Sampling) -> None:
+    """Raise `Failed` if an answer prefix is set, and answers cannot begin with it."""
+    if settings.answer_prefix is None:
+        return
+    if "answer_prefix" not in adapter.heeds:
+        raise refused(
+            f"{adapter.model} is to go on from an answer prefix, which a local model can; its "
+            "adapter cannot. Leave answer_prefix out."
+        )
+    thoughts = conditions_of(environment).get("reasoning", "none")
+    if thoughts not in ("none", "numeric") or getattr(environment, "form", "") == "continuation":
+        raise refused(
+            f"An answer prefix begins an answer that is said at once; {environment.name} asks "
+            f"for {thoughts if thoughts != 'none' else 'a continuation'} here. Leave it out."
+        )
 
 
 def settings_of(configuration: Mapping[str, Any], session: int) -> Sampling:

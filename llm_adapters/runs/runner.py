@@ -43,7 +43,16 @@ from knownminds.llm_adapters.providers.http import complaint
 from .admission import NOT_SENT, SILENT, Admission, Batching, Caps, check_least
 from .batch_queue import BatchQueue
 from .ledger import OPEN, SENT_ANEW, Attempt, Ledger, LedgerFile, asked_of, price_in, request_hash
-from .participant import Asked, Judge, check_served, live, record, session_settings, settings_of
+from .participant import (
+    Asked,
+    Judge,
+    check_prefix,
+    check_served,
+    live,
+    record,
+    session_settings,
+    settings_of,
+)
 from .prices import NANO, REMEDY, Price, most_tokens_of
 from .run_result import ASSUMED_ANSWER, Run
 
@@ -346,6 +355,7 @@ async def run_session(
     sampling = settings or Sampling()
     of_session = session_settings(sampling, number, "seed" in adapter.heeds)
     check_heeds(adapter, of_session, images=environment.pictures)
+    check_prefix(adapter, environment, sampling)
     configuration = _configuration(adapter, environment, sampling, seed, before)
     patient = retries or Retries(attempts=3, identical=10**9, unanswered=10**9)
     how = RunOptions(settings=sampling, concurrency=1, retries=patient)
@@ -372,6 +382,7 @@ def check_run(adapter: Adapter, environment: Environment, n: int, how: RunOption
         raise ValueError(f"A run has 1 to {MOST_SESSIONS} sessions; got sessions={n}.")
     settings = session_settings(how.settings, 0, "seed" in adapter.heeds)
     check_heeds(adapter, settings, images=environment.pictures)
+    check_prefix(adapter, environment, how.settings)
     if how.batching is not None:
         batches_of(adapter)
         if not (environment.replies.stand_alone or how.batching.turns):
@@ -464,9 +475,12 @@ class _SessionPlayer:
 
     def _live(self, ask: Any) -> Coroutine[Any, Any, Session]:
         runner = self.runner
-        address, system = (*runner.address, self.number), runner.sampling.system
+        address, said = (*runner.address, self.number), runner.sampling
         model = called(runner.kept)
-        return live(runner.environment, runner.seed, address, model, ask, system, self.opened)
+        return live(
+            runner.environment, runner.seed, address, model, ask, said.system, self.opened,
+            answer_prefix=said.answer_prefix,
+        )  # fmt: skip
 
     def opened(self, environment: Environment, design: Design) -> Session:
         """Begin the session; where questions are chosen, with those that were."""

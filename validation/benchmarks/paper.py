@@ -34,7 +34,8 @@ ANSWER = (
 )  # fmt: skip
 # A participant's answers may be split by these conditions, besides those that a paper names.
 FURTHER = (
-    "history", "modality", "noise", "temperature", "effort", "verbosity", "system", "template",
+    "history", "modality", "noise", "temperature", "effort", "verbosity", "system", "answer_prefix",
+    "template",
 )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from knownminds.environments.record.text_table import counted
 from knownminds.llm_adapters import Adapter, Failed, Sampling, check_heeds
 from knownminds.llm_adapters.configuration import Participant
 from knownminds.llm_adapters.runs.ledger import LedgerFile, stays_in
-from knownminds.llm_adapters.runs.participant import RUN
+from knownminds.llm_adapters.runs.participant import RUN, check_prefix, session_settings
 from knownminds.llm_adapters.runs.prices import Price, parse_price
 from knownminds.llm_adapters.runs.run_result import Run
 from knownminds.llm_adapters.runs.runner import Progress, RunOptions, check_caps, run_sessions_in
@@ -161,7 +161,9 @@ def blocked_of(plan: Plan, players: Sequence[Player]) -> dict[tuple[str, str], s
             try:
                 adapter = player.adapter(adapters, cell, plan.seed)
                 pictures = cell.environment.pictures
-                check_heeds(adapter, player.sampling_in(cell), images=pictures)
+                sampling = player.sampling_in(cell)
+                check_heeds(adapter, session_settings(sampling, 0, False), images=pictures)
+                check_prefix(adapter, cell.environment, sampling)
             except ImportError:
                 continue  # which the run itself will say
             except Failed as error:

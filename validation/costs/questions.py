@@ -175,8 +175,8 @@ class Calling(Question[R]):
     "run",
     "costs.asked_run",
     holds=RUN,
-    rare="stop questions adaptive images top_p verbosity system top_log_probabilities "
-    "batch_turns batch_size price contaminants durable paraphrases control show",
+    rare="stop questions adaptive images top_p verbosity system answer_prefix "
+    "top_log_probabilities batch_turns batch_size price contaminants durable paraphrases control show",
 )
 class AskRun(PlayedQuestion["Run | Runs | Text"], Calling["Run | Runs | Text"]):
     """Let a language model take sessions; the same command goes on where it stopped.
@@ -197,6 +197,7 @@ class AskRun(PlayedQuestion["Run | Runs | Text"], Calling["Run | Runs | Text"]):
     reasoning_effort : none, minimal, low, medium, high, xhigh or max.
     verbosity : low, medium or high.
     system : What a system message says before every prompt.
+    answer_prefix : What each answer of a local model begins with, "Machine " for instance.
     paraphrases : Number of prompt wordings, each a run of its own below --out.
     controls : Add sessions that show whether the player heeds its instruction and what its choices
         bring.
@@ -229,6 +230,7 @@ class AskRun(PlayedQuestion["Run | Runs | Text"], Calling["Run | Runs | Text"]):
     reasoning_effort: str | None = None
     verbosity: str | None = None
     system: str | None = None
+    answer_prefix: str | None = None
     paraphrases: int | None = None
     controls: bool = False
     control: Sequence[str] = ()

@@ -75,7 +75,7 @@ NONE = "none"  # the sample of what has no value in the column
 # In what a participant's answers may differ, beside the fields of an experiment.
 ASKED_IN = (
     "reasoning", "history", "content", "names", "overload", "control", "form", "asking", "modality",
-    "noise", "temperature", "effort", "verbosity", "system", "template",
+    "noise", "temperature", "effort", "verbosity", "system", "answer_prefix", "template",
 )  # fmt: skip
 PERFORMANCE = "performance"
 INFLUENCE = "influence"  # column of what each session does to a value, see `Estimate`
