@@ -176,7 +176,8 @@ class Calling(Question[R]):
     "costs.asked_run",
     holds=RUN,
     rare="stop questions adaptive images top_p verbosity system answer_prefix "
-    "top_log_probabilities batch_turns batch_size price contaminants durable paraphrases control show",
+    "top_log_probabilities batch_turns batch_size price contaminants durable paraphrases "
+    "control show",
 )
 class AskRun(PlayedQuestion["Run | Runs | Text"], Calling["Run | Runs | Text"]):
     """Let a language model take sessions; the same command goes on where it stopped.
