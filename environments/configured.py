@@ -82,7 +82,7 @@ class Configured:
     name: ClassVar[str]
     fields: Fields = Fields()
     setting_table = OfClass(settings_of)
-    size = OfClass(size_of)
+    size: str | None = OfClass(size_of)  # type: ignore[assignment]
     __signature__ = OfClass(shown_signature)
 
     def __init__(self, *values: Any, **settings: Any):

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from .configured import OfClass
 from .design import Design, session_stream
 from .later import pandas as pd
 from .record.recording import Recording
@@ -19,6 +20,11 @@ from .words.wording import Wording
 from .world import Payoffs, World
 
 MOST_NUMBERED = 10_000  # trials may number so many games, balloons and the like in a session
+
+
+def world_of(kind: type[Environment]) -> type[World]:
+    """Return the world in which actions pay what a table holds, or nothing without feedback."""
+    return Payoffs if kind.feedback else World
 
 
 class Environment(Recording, Wording, ABC):
@@ -59,17 +65,11 @@ class Environment(Recording, Wording, ABC):
     sequence: ClassVar[tuple[str, ...]] = ()
     ends_early: bool = False
     depletes: bool = False
-    world: type[World] = Payoffs
+    world: type[World] = OfClass(world_of)  # type: ignore[assignment]
     changed_by: ClassVar[str] = ""
     usual_model: ClassVar[str] = ""
     searched: ClassVar[Mapping[str, Any]] = {}
     published: ClassVar[Mapping[str, Any]] = {}
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Let actions pay nothing where there is no feedback."""
-        super().__init_subclass__(**kwargs)
-        if not cls.feedback and cls.world is Payoffs:
-            cls.world = World
 
     @classmethod
     def as_played(cls, frame: pd.DataFrame) -> Self:

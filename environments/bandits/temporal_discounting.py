@@ -220,11 +220,6 @@ class TemporalDiscounting(Retelling):
         1, Whole(1), "How many times the whole grid or list is presented; 1 for the questionnaire."
     )
 
-    @property
-    def size(self) -> str | None:  # type: ignore[override]
-        """How often the grid or the list comes; the questionnaire has one length."""
-        return None if self.plan == "adaptive" else "n_repeats"
-
     def prepare(self) -> None:
         if len(self.factors) != len(CLIMB):
             raise ValueError(
@@ -243,6 +238,7 @@ class TemporalDiscounting(Retelling):
             )
         self.ends_early = adaptive
         self.world = Questionnaire if adaptive else Grid
+        self.size = None if adaptive else "n_repeats"
         plans = {"adaptive": self._questionnaire, "grid": self._grid, "pairs": self._pairs}
         self._questions = plans[self.plan]()
         self._check_sums()
