@@ -458,3 +458,51 @@ def test_only_a_reward_of_another_machine_is_not_what_the_machine_paid(
     trials, counted = imported(write(tmp_path, "engine.csv", head, cell, *rest))
     assert counted == unreadable
     assert (trials["outcome"] == "ok").sum() == 96 - len(unreadable)
+
+
+HEAD = "environment,subject,session,trial,context,action,reward"
+
+
+@pytest.mark.parametrize("code", ["-1", "-1.0", ""])
+@pytest.mark.parametrize("outcome", ["", ",outcome"])
+def test_a_table_in_our_columns_may_have_codes_for_no_answer(imported, tmp_path, code, outcome):
+    """Where no column says why answers are missing, they are empty; -1 and -1.0 are one code."""
+    given = [",ok", ",empty"] if outcome else ["", ""]
+    rows = [f"instrumental_learning,a,0,{t},0,1,1{given[0]}" for t in range(9)]
+    rows.append(f"instrumental_learning,a,0,9,0,{code},{given[1]}")
+    file = write(tmp_path, "ours.csv", HEAD + outcome, *rows)
+    if outcome and not code:  # nothing is to be understood
+        trials, counted = import_trials(file).frame, {}
+    else:
+        trials, counted = imported(file, *(["--missing", "-1"] if code else []))
+    assert trials["outcome"].value_counts().to_dict() == {"ok": 9, "empty": 1}
+    assert trials["action"].notna().sum() == trials["reward"].sum() == 9
+    if code:
+        assert counted["'action' holds a code for no answer"] == 1
+
+
+def test_a_table_in_our_columns_is_checked_by_the_experiment_that_it_names(knownminds, tmp_path):
+    rows = [f"instrumental_learning,a,0,{t},0,1,{7 if t == 5 else 1}" for t in range(9)]
+    file = write(tmp_path, "ours.csv", HEAD, *rows)
+    out = tmp_path / "out.csv"
+    code, _, errors = knownminds("import", file, "--out", out)
+    assert code == 2
+    assert 'row 6 (subject "a", trial 5) has reward 7' in errors
+    assert not out.exists()
+    good = write(tmp_path, "good.csv", HEAD, *rows[:5])
+    code, said, _ = knownminds("import", good)
+    assert code == 0
+    assert "1 subject, 1 session, 5 trials (5 ok)\nNothing was written" in said
+
+
+def test_a_saved_mapping_keeps_experiment_and_settings(knownminds, tmp_path):
+    table = write(tmp_path, "t.csv", "who,trial,action,reward", *(f"a,{t},1,1" for t in range(40)))
+    (tmp_path / "one.toml").write_text("[constants]\ncontext = 0\n")
+    told = ["--set", "n_visits=40", "--set", "win_probability=[[0.25,0.75]]"]
+    saved, (one, two) = tmp_path / "saved.toml", (tmp_path / f"{n}.csv" for n in "12")
+    words = ["--environment", "instrumental_learning", *told, "--save-map", saved, "--out", one]
+    mapped = ["--map", tmp_path / "one.toml", "--map", "subject=who"]
+    assert knownminds("import", table, *mapped, *words)[0] == 0
+    code, said, _ = knownminds("import", table, "--map", saved, "--out", two)
+    assert (code, one.read_text()) == (0, two.read_text())
+    assert "assumed" not in said

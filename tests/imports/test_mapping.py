@@ -117,7 +117,8 @@ def test_settings_that_no_column_tells_are_listed_and_those_that_rows_contradict
     code, said, err = knownminds("import", file)
     assert code == 0, err
     assert "assumed     n_visits=24, win_probability=[[0.25, 0.25]" in said
-    assert "please say  sessions have 60 trials, not 96: --set n_visits=15" in said
+    asked = "please say  sessions have 60 trials, not 96, and 1 of 4 values of context "
+    assert f"{asked}(win_probability): tell both with --set, also n_visits" in said
     code, said, err = knownminds("import", file, "--set", "n_visits=15")
     assert (code, "n_visits" in said, "please say" in said) == (0, False, False)
     # A size that the mapping tells, even the shipped one, is not assumed.
@@ -129,11 +130,11 @@ def test_settings_that_no_column_tells_are_listed_and_those_that_rows_contradict
     mapped = (write(tmp_path, "\n".join(cells), "e.txt"), "--map", write(tmp_path, told, "m.toml"))
     code, said, err = knownminds("import", *mapped, "--environment", "instrumental_learning")
     assert (code, "assumed" in said, "n_visits=24" in said) == (0, True, False), err
-    # Nothing is asked for if sessions differ, or if no size makes them.
-    for kept in (rows[:-1], [row for row in rows if "\t60\t" not in row]):
+    # Nothing is asked for if sessions differ.
+    for kept, asks in ((rows[:-1], False), ([row for row in rows if "\t60\t" not in row], True)):
         short = write(tmp_path, "\n".join(["subjID\ttrial\tchoice\toutcome", *kept]), "c.txt")
         code, said, err = knownminds("import", short)
-        assert (code, "assumed" in said, "please say" in said) == (0, True, False)
+        assert (code, "assumed" in said, "please say" in said) == (0, True, asks)
     # A list of all questions leaves nothing to be assumed.
     head = "subjID\tdelay_later\tamount_later\tdelay_sooner\tamount_sooner\tchoice"
     asked = write(tmp_path, f"{head}\n1\t1\t15\t0\t10\t1\n1\t6\t20\t0\t10\t0\n", "d.txt")

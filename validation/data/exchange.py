@@ -13,6 +13,7 @@ from knownminds.environments.formats.psych_201 import write_psych_201
 from knownminds.environments.formats.psych_ds import DESCRIPTION, read_psych_ds, write_psych_ds
 from knownminds.environments.record.csv_cells import csv_text
 from knownminds.environments.record.folders import check_writable, writable, write_text
+from knownminds.environments.record.trials import COLUMNS
 from knownminds.inference.groups.crossed_levels import BETWEEN
 from knownminds.llm_adapters.runs.runner import TRIALS
 from knownminds.validation.engine.arguments import one_of, set_to
@@ -25,7 +26,7 @@ from knownminds.validation.imports.exports import (
     hssm_table,
     tab_separated,
 )
-from knownminds.validation.imports.importing import Imported, import_tables
+from knownminds.validation.imports.importing import Imported, import_tables, name_of
 from knownminds.validation.imports.mapping import ColumnMap, read_map
 from knownminds.validation.imports.tables import ending_of, head_of, own_trials, read_table
 from knownminds.validation.people.reading import PAGE, is_of_page, read_sessions
@@ -159,7 +160,8 @@ def run_import(question: AskImport) -> Exchanged:
         with writable(file.parent):
             imported.trials.save(file)
     if question.save_map is not None and imported.mapping is not None:
-        imported.mapping.save(question.save_map)
+        told = ColumnMap(name_of(question.environment) or "", settings=question.settings or {})
+        imported.mapping.merged(told).save(question.save_map)
     return Exchanged(imported.trials, question.out, imported.account)
 
 
@@ -171,6 +173,8 @@ def _imported(question: AskImport, paths: Sequence[Path], mapping: ColumnMap | N
     for path in paths:
         if path.suffix.lower() in (".xlsx", ".xls", ".ods"):
             raise ValueError(f"A table is text; {path.name} is a workbook. Save its sheet as CSV.")
+    if mapping is None and format in (None, "csv"):
+        mapping = _map_of_ours(paths, question)
     if mapping is not None or (
         format in (None, *THEIRS) and _of_others(paths, format, question.columns, question.encoding)
     ):
@@ -186,7 +190,7 @@ def _imported(question: AskImport, paths: Sequence[Path], mapping: ColumnMap | N
         (question.subject_from_file, "--subject-from-file"),
     ):
         if given:
-            raise ValueError(f"{option} is for tables of others; these are of ours. Leave it out.")
+            raise ValueError(f"{option} is for tables as text; these are none. Leave it out.")
     experiment = _experiment(question.environment, question.settings)
     files = [file for path in paths for file in _files(path, format)]
     if (
@@ -203,6 +207,33 @@ def _imported(question: AskImport, paths: Sequence[Path], mapping: ColumnMap | N
         return Imported(_as_of(trials, question))
     names = [file.name for file in files]
     return Imported(trials, account_of_texts(" and ".join(sorted(set(kinds))), names, trials))
+
+
+def _map_of_ours(paths: Sequence[Path], question: AskImport) -> ColumnMap | None:
+    """Return what maps tables in our columns to themselves, where these need a mapping.
+
+    They do if codes stand for no answer, only some rows are trials, or answers are missing and no
+    column says why.
+    """
+    if question.columns or not all(p.is_file() and ending_of(p) in TEXTUAL for p in paths):
+        return None
+    read = [read_table(p, Tally(), encoding=question.encoding) for p in paths if p.stat().st_size]
+    tables = [table.cells for table in read]
+    if not tables or not all(_small(map(str, table)) >= OWN for table in tables):
+        return None
+    answers = [table[name] for table in tables for name in table if name in ("action", "response")]
+    told = question.missing or question.where or question.subject_from_file
+    if not told and (
+        not any(one.isna().any() for one in answers) or all("outcome" in one for one in tables)
+    ):
+        return None
+    ours = {column.name for column in COLUMNS} - {"environment"}
+    named = {name for table in tables for name in table.get("environment", [])}
+    return ColumnMap(
+        environment=str(*named) if len(named) == 1 and named <= {*ENVIRONMENTS} else "",
+        columns={name: name for table in tables for name in table if name in ours},
+        missing=tuple(question.missing),
+    )
 
 
 def _is_unlike(file: Path, encoding: str | None) -> bool:

@@ -219,7 +219,7 @@ def _recoded(table: CellTable, codes: ColumnMap) -> CellTable:
         )
     for column in ANSWERED_BY & set(map(str, table.cells.columns)):
         cells = added.get(column, table.cells[column])
-        added[column] = cells.where(~cells.isin(list(codes.missing)))
+        added[column] = cells.where(~codes.silent(cells))
     return replace(table, cells=table.cells.assign(**added)) if added else table
 
 
@@ -347,8 +347,22 @@ def assumed(
     planned, played = environment.n_trials, int(lengths.max())
     if size not in taken or (lengths != played).any() or played >= planned:
         return found
+    fewer = [
+        f"{seen} of {high + 1:g} values of {field.name} ({field.setting})"
+        for field in environment.fields
+        if field.setting in taken
+        and field.name in trials.frame
+        and (high := field.bounds(environment)[1])
+        and (seen := trials.frame[field.name].nunique()) <= high
+    ]  # fmt: skip
     smaller = taken[size] * played // planned
-    if smaller and make(environment.name, **{**given, size: smaller}).n_trials == played:
+    if fewer:
+        text = (
+            f"sessions have {played} trials, not {planned}, and {' and '.join(fewer)}: tell both "
+            f"with --set, also {size}, if so planned"
+        )
+        found.append((ASKED, text))
+    elif smaller and make(environment.name, **{**given, size: smaller}).n_trials == played:
         text = (
             f"sessions have {played} trials, not {planned}: --set {size}={smaller}, if so planned"
         )

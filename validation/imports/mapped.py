@@ -197,7 +197,7 @@ class _Rows:
         """Return a column as numbers of ours, NaN where none stands, and which cells are wrong."""
         table, mapping, tally = self.table, self.mapping, self.tally
         cells = table.cells[name]
-        silent = cells.isin(list(mapping.missing if name in ANSWERS else ()))
+        silent = mapping.silent(cells) if name in ANSWERS else cells.isin([])
         tally.mark(UNREADABLE, f"{name!r} holds a code for no answer", table, silent)
         cells = cells.where(~silent)
         codes: Mapping[str, float] | None = mapping.named("values", name)

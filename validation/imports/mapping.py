@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from knownminds.environments.bandits.temporal_discounting import DAYS
@@ -114,6 +115,11 @@ class ColumnMap:
         """Return what is said of a column of ours, by our name or theirs; None if nothing."""
         entries: Mapping[str, Any] = getattr(self, what)
         return entries.get(column, entries.get(self.columns.get(column, column)))
+
+    def silent(self, cells: pd.Series[Any]) -> pd.Series[bool]:
+        """Return which cells stand for no answer; -1 and -1.0 are the same code."""
+        codes = pd.to_numeric(pd.Series(self.missing, dtype=object), errors="coerce").dropna()
+        return cells.isin(list(self.missing)) | pd.to_numeric(cells, errors="coerce").isin(codes)
 
     def to_toml(self) -> str:
         """Return the mapping as the text of a file; `read` understands it."""
