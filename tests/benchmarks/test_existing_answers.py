@@ -72,3 +72,12 @@ def test_answers_of_no_cell_are_refused_before_anything_is_written(tmp_path, kno
     assert code == 2, json.dumps(err)
     assert "reasoning=chain_of_thought" in err
     assert not (tmp_path / "b").exists()
+
+
+def test_an_agent_that_there_is_not_is_refused_before_anything_is_written(tmp_path, knownminds):
+    (tmp_path / "plan.toml").write_text(PLAN)
+    words = ("benchmark", "cogbench", "--plan", tmp_path / "plan.toml", "--out", tmp_path / "b")
+    code, _, err = knownminds(*words, "--llm", "synthetic:balloon_pumpers")
+    assert code == 2
+    assert "balloon_pumper" in err
+    assert not (tmp_path / "b").exists()

@@ -25,6 +25,7 @@ from knownminds.llm_adapters.runs.run_result import Run
 from knownminds.llm_adapters.runs.runner import Progress, RunOptions, check_caps, run_sessions_in
 from knownminds.validation.costs.connect import connect, price_for, wait_for
 from knownminds.validation.costs.dry_runs import DryRuns, dry_runs_of
+from knownminds.validation.engine.arguments import resolve_model
 from knownminds.validation.engine.usual_models import usual_model
 
 from .benchmark import Played, begin, finished, folder_of_cell, read_benchmark
@@ -157,6 +158,9 @@ def blocked_of(plan: Plan, players: Sequence[Player]) -> dict[tuple[str, str], s
     reasons: dict[tuple[str, str], str] = {}
     for player in players:
         adapters: dict[str, Adapter] = {}
+        provider, _, agent = player.who.llm.partition(":")
+        if provider == "synthetic":
+            resolve_model(agent)  # a name that is none is not an agent that cannot play
         for cell in plan.cells:
             try:
                 adapter = player.adapter(adapters, cell, plan.seed)
@@ -170,7 +174,7 @@ def blocked_of(plan: Plan, players: Sequence[Player]) -> dict[tuple[str, str], s
                 if error.kind != "key":  # likewise
                     reasons[player.name, cell.key] = str(error)
             except ValueError as error:
-                if not player.who.llm.startswith("synthetic:"):
+                if provider != "synthetic":
                     raise
                 reasons[player.name, cell.key] = str(error)  # an agent cannot play everything
     return reasons
