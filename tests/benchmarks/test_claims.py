@@ -172,6 +172,8 @@ def test_public_files_make_the_page_and_a_new_model_joins_it(tmp_path, knownmind
     assert kept["published"] == ["e0"]
     assert set(kept["models"]) == {"e0", "synthetic:balloon_pumper"}
     page = (out / "report.html").read_text()
+    assert "The language models synthetic:balloon_pumper took them. Answers of e0 were" in page
+    assert "--llm e0" not in page  # who is of files is no model to be asked
     code, text, _ = knownminds("benchmark", "cogbench", "--claims", "--plan",
                                tmp_path / "plan.toml", "--out", out)  # fmt: skip
     assert code == 0

@@ -83,6 +83,8 @@ class Played:
         How the page is made: small, features, people, seed.
     published, people
         Who of the models are of a paper's own files, and who are people.
+    taken
+        Whose answers were all taken from files, of these or others.
     scores
         Scores that were published without trials, with the columns `SCORES`.
     """
@@ -97,6 +99,7 @@ class Played:
     versions: Mapping[str, str]
     published: tuple[str, ...] = ()
     people: tuple[str, ...] = ()
+    taken: tuple[str, ...] = ()
     scores: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=SCORES))
 
     @property
@@ -229,9 +232,11 @@ def read_benchmark(folder: str | Path) -> Played:
     blocked = {(one["model"], one["cell"]): one["reason"] for one in stored["blocked"]}
     rows: list[dict[str, Any]] = []
     parts: dict[str, pd.DataFrame] = {}
+    of_files = []
     for model in stored["models"]:
         runs = [folder_of_cell(path, model, cell) for cell in plan.cells]
         taken = any((r / TRIALS).is_file() for r in runs) and not any(map(has_run, runs))
+        of_files += [model] * taken
         for cell, run in zip(plan.cells, runs, strict=True):
             row, frame = _cell_of(run, model, cell, blocked.get((model, cell.key), ""))
             if taken and row["status"] == NOT_BEGUN:
@@ -255,6 +260,7 @@ def read_benchmark(folder: str | Path) -> Played:
         versions=stored["versions"],
         published=tuple(stored["published"]),
         people=tuple(stored["people"]),
+        taken=tuple(of_files),
         scores=_published_scores(path),
     )
 

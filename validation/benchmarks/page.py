@@ -82,6 +82,7 @@ def benchmark_result(
     parts.append(_cells(played.cells))
     options = {name: played.options.get(name) for name in OPTIONS}
     over = played.cells["status"].isin(OVER)
+    asked = [model for model in played.models if model not in played.taken]
     result = Result(
         paper.title,
         verdicts=_verdicts(played.cells, fail_under),
@@ -96,7 +97,8 @@ def benchmark_result(
         options={
             "benchmark": paper.name,
             "paper": paper.source,
-            "models": played.models,
+            "models": asked or None,
+            "taken": played.taken or None,
             "known": about.known,
             "cells": list(dict.fromkeys(cell.name for cell in played.plan.cells)),
             **options,
@@ -105,7 +107,7 @@ def benchmark_result(
         command=command_line(
             "benchmark",
             paper.name,
-            llm=list(played.models),
+            llm=asked,
             plan=str(played.folder / "plan.toml"),
             out=str(played.folder),
             **options,
