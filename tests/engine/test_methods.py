@@ -19,7 +19,7 @@ ASKED = {"experiment": "two_step", "model": "two_step_hybrid", "subjects": [20, 
 SAID_BESIDES = {"experiment", "model", "version", "measure", "benchmark", "models", "known",
                 "cells", "language_model", "trials_of_a_session", "sampling", "analysis",
                 "stopping_rule", "fitted_subjects", "fitted_trials", "priors", "group_priors",
-                "chains", "draws", "far", "wordings_from"}  # fmt: skip
+                "chains", "draws", "far", "wordings_from", "taken"}  # fmt: skip
 
 
 def test_values_stand_in_sentences_with_their_nouns_counted():
