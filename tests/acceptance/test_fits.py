@@ -318,7 +318,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
         inside = ((theta >= low) & (theta <= high)).mean(axis=0)
         # Binomial standard error; 16 comparisons at 3.5 errors fail once in 130 seeds.
         assert np.all(np.abs(inside - mass) < 3.5 * np.sqrt(mass * (1 - mass) / n)), mass
-    error = [((e - theta) ** 2).mean(axis=0) for e in (result.mean, result.fit.estimate)]
+    error = [((e - theta) ** 2).mean(axis=0) for e in (result.estimate, result.fit.estimate)]
     assert (error[0][:2] < error[1][:2]).all()  # means beat modes
 
 

@@ -112,7 +112,7 @@ def test_one_observer_is_fitted_to_the_answers_of_all_cells_of_a_participant(tri
     fit = posterior(MODEL, one_subject_each(trials), nuts=False, workers=1)
     k = list(fit.subjects).index("sharp")
     mine = rows[(rows["over"] == "all cells") & (rows["participant"] == "sharp")]
-    assert mine["value"].to_numpy() == pytest.approx(fit.mean[k])
+    assert mine["value"].to_numpy() == pytest.approx(fit.estimate[k])
     assert mine["high"].to_numpy() == pytest.approx(fit.interval(0.95)[1][k])
     # Who answers to words alone has no rows of pictures, and it is said what nothing is known of.
     blind = rows[(rows["participant"] == "blind") & (rows["over"] == "all cells")]
