@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import runpy
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from knownminds.members import folder_of, listed
 
@@ -17,7 +17,7 @@ REGISTRIES = {
 }
 
 
-def check_member(*kinds: str, besides: Iterable[str] = ()) -> Callable[[str], str]:
+def check_member(*kinds: str) -> Callable[[str], str]:
     """Return a function that refuses a name of no member before anything that computes is loaded.
 
     Once a registry itself is loaded, as it is where plugins add to it, that is left to those who
@@ -26,15 +26,13 @@ def check_member(*kinds: str, besides: Iterable[str] = ()) -> Callable[[str], st
     Parameters
     ----------
     kinds
-        "environment", "model" or "measure".
-    besides
-        Further names that are good.
+        "environment", "model", "measure" or "audit".
     """
     kind = " or ".join([", ".join(kinds[:-1]), kinds[-1]] if len(kinds) > 1 else kinds)
 
     def check(value: str) -> str:
-        packages = [REGISTRIES[f"{one}s"] for one in kinds]
-        known = [*(name for one in kinds for name in listed(f"{one}s")), *besides]
+        packages = [REGISTRIES.get(f"{one}s") for one in kinds]
+        known = [name for one in kinds for name in listed(f"{one}s")]
         if not value or any(package in sys.modules for package in packages) or value in known:
             return value
         if value.endswith(".py"):

@@ -6,13 +6,12 @@ import datetime
 import inspect
 import json
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from knownminds.agents import Contaminants
     from knownminds.llm_adapters.runs.admission import Caps
 
-Dials = TypeVar("Dials")
 # At which temperature the models of a paper answer. CogBench (Coda-Forno et al. 2024, section 3)
 # and the colliders (thesis, section on prompting) draw the most probable answer, where a model
 # allows it; BayesBench (section on models) takes 0.7. The others set none: diagnosis does
@@ -31,23 +30,17 @@ def read_settings(option: str, texts: Sequence[str] | None) -> dict[str, Any]:
     return settings
 
 
-def read_rates(option: str, texts: Sequence[str] | None, kind: Callable[..., Dials]) -> Dials:
-    """Make a table of rates from NAME=RATE."""
+def read_contaminants(texts: Sequence[str] | None) -> Contaminants:
+    """Read --contaminate: a table of rates."""
+    from knownminds.agents import Contaminants
     from knownminds.environments import unknown
 
-    given = read_numbers(option, texts)
-    known = list(inspect.signature(kind).parameters)
+    given = read_numbers("--contaminate", texts)
+    known = list(inspect.signature(Contaminants).parameters)
     for name in given:
         if name not in known:
-            raise ValueError(unknown(f"rate of {option}", name, known))
-    return kind(**given)
-
-
-def read_contaminants(texts: Sequence[str] | None) -> Contaminants:
-    """Read --contaminate."""
-    from knownminds.agents import Contaminants
-
-    return read_rates("--contaminate", texts, Contaminants)
+            raise ValueError(unknown("rate of --contaminate", name, known))
+    return Contaminants(**given)
 
 
 def read_caps(texts: Sequence[str] | None) -> Caps:

@@ -10,7 +10,6 @@ from knownminds.validation.engine.question import ExperimentQuestion, asked_by, 
 
 if TYPE_CHECKING:
     from knownminds.agents import Model
-    from knownminds.environments import Environment
     from knownminds.validation.engine.result import Result  # noqa: F401 - named in a string
 
 
@@ -58,7 +57,6 @@ class Calibrate(ExperimentQuestion["Result"]):
     most : The largest number of replicates, with `clear`.
     """
 
-    environment: Environment | str = option(argument=True, kw_only=False)
     model: type[Model] | str | None = option(default=None, kw_only=False)
     replicates: int = 200
     subjects: int | None = None
@@ -68,7 +66,6 @@ class Calibrate(ExperimentQuestion["Result"]):
     correlated: bool = False
     formula: Sequence[str] | None = None
     seed: int = 0
-    truth: Mapping[str, float] | None = option("--set", default=None)
     fixed: Mapping[str, float] | None = option("--fix", default=None)
     around: str | os.PathLike[str] | None = None
     quantities: Sequence[str] = option("--quantity", default=())

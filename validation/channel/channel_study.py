@@ -63,7 +63,7 @@ from knownminds.validation.engine.verdicts import (
     too_few,
 )
 from knownminds.validation.pages.views import Curves
-from knownminds.validation.reading import read_rates
+from knownminds.validation.reading import read_contaminants
 
 if TYPE_CHECKING:
     from knownminds.validation.power.questions import Audit
@@ -108,7 +108,7 @@ def contaminants_text(contaminants: Contaminants) -> str:
 def parse_contaminants(text: str) -> Contaminants:
     """Read "malformed=0.05,refusal=0.05", or "none"; ValueError at what is no rate of any."""
     pairs = [] if text.strip() == "none" else text.split(",")
-    return read_rates("--contaminate", pairs, Contaminants)
+    return read_contaminants(pairs)
 
 
 def study(question: Audit) -> Study:

@@ -26,7 +26,7 @@ from knownminds.validation.engine.parts import Drawing
 from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.result import Result
 from knownminds.validation.pages import figures as draw
-from knownminds.validation.power.questions import settings_of_run
+from knownminds.validation.power.pilot import settings_of_run
 from knownminds.validation.report import read_result
 
 from .dry_runs import DesignUsage, DryRuns, dry_runs_of

@@ -215,13 +215,11 @@ class AskRun(PlayedQuestion["Run | Runs | Text"], Calling["Run | Runs | Text"]):
     out : Folder of the run; one in `runs` that bears the names of both if none.
     """
 
-    environment: Environment | str = option(argument=True, kw_only=False)
     llm: Adapter | str = option(kw_only=False)
     sessions: int | None = None
     stop: str | Path | Analysis | None = option(read=Path, default=None)
     trials: int | None = None
     seed: int = 0
-    truth: Mapping[str, float] | None = option("--set", default=None)
     questions: int | None = None
     adaptive: type[Model] | str | None = None
     images: bool = False
@@ -332,7 +330,6 @@ class AskServe(PlayedQuestion["Served"]):
         argument=True, of=("environment", "paper"), kw_only=False
     )
     model: type[Model] | str | None = option(default=None, kw_only=False)
-    truth: Mapping[str, float] | None = option("--set", default=None)
     trials: int | None = None
     plan: str | None = None
     small: bool = False

@@ -246,13 +246,11 @@ class Simulate(ExperimentQuestion["Trials | Result"]):
     out : A .csv or .parquet file; with --report a folder for the results and the report.
     """
 
-    environment: Environment | str = option(argument=True, kw_only=False)
     model: type[Model] | str | None = option(default=None, kw_only=False)
     subjects: int = 20
     sessions: int = 1
     trials: int | None = None
     seed: int = 0
-    truth: Mapping[str, float] | None = option("--set", default=None)
     lapse: float = 0.0
     questions: int | None = None
     adaptive: str | None = None

@@ -11,7 +11,6 @@ from knownminds.validation.reading import read_numbers
 
 if TYPE_CHECKING:
     from knownminds.agents import Model
-    from knownminds.environments import Environment
     from knownminds.validation.engine.result import Result  # noqa: F401 - named in a string
 
 
@@ -64,7 +63,6 @@ class AskDesign(ExperimentQuestion["Result"]):
     run : With dollars, instead of --llm: a run's folder, by which sessions are priced.
     """
 
-    environment: Environment | str = option(argument=True, kw_only=False)
     goal: str = option("--for", default="parameters", kw_only=False)
     budget: Mapping[str, float] = option(read=_read_budget, kw_only=True)
     model: type[Model] | str | None = None
@@ -81,7 +79,6 @@ class AskDesign(ExperimentQuestion["Result"]):
     replicates: int = 200
     thorough: bool = False
     fresh: int = 1000
-    truth: Mapping[str, float] | None = option("--set", default=None)
     pilot: str | Path | None = option("--from", default=None)
     unconverged: bool = False
     run: str | Path | None = None

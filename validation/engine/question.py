@@ -26,6 +26,7 @@ from typing import (
     Any,
     ClassVar,
     Generic,
+    Literal,
     ParamSpec,
     TypeVar,
     cast,
@@ -41,10 +42,11 @@ from knownminds.validation.reading import (
     read_settings,
     read_texts,
 )
-from knownminds.validation.studies import AUDITS, STUDY
+from knownminds.validation.studies import STUDY
 
 if TYPE_CHECKING:
     from knownminds.agents import Model
+    from knownminds.environments import Environment
 
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
@@ -59,8 +61,8 @@ RAISES = (
     "    If a name is unknown (the nearest are named), a value lies outside its range, arguments",
     "    contradict each other, or a folder holds something else. Nothing is written then.",
 )  # fmt: skip
+GRID = "Several give a grid."  # where a size may be a list
 RARE = "Rarely needed"  # the title of the group of rare options
-BACKENDS = ("processes", "threads", "dask")
 
 # Fields whose words the shell completes.
 MEMBERS = {
@@ -174,12 +176,8 @@ def option_of(declared: Field[Any], help: str, rare: bool = False) -> TypedOptio
     annotated: Any = Annotated
     required = inspect.Parameter.empty if declared.default is MISSING else None
     if metadata.get("argument"):
-        if member == declared.name == "measure":
-            more["callback"] = check_member(member, besides=AUDITS)
-        elif metadata["of"]:
-            more["callback"] = check_member(*metadata["of"])
-        elif member == declared.name:
-            more["callback"] = check_member(member)
+        if kinds := metadata["of"] or ((member,) if member == declared.name else ()):
+            more["callback"] = check_member(*kinds)
         kind = kind | None if required is None else kind
         more["metavar"] = declared.name.upper()
         return TypedOption(annotated[kind, typer.Argument(**more)], required, read=read)
@@ -188,7 +186,7 @@ def option_of(declared: Field[Any], help: str, rare: bool = False) -> TypedOptio
     if choices := choices_of(declared):
         more["callback"] = one_of_choices(flag, choices)
     if "int | Sequence[int]" in annotation:
-        more["help"] = help = f"{help} Several give a grid."
+        more["help"] = help = f"{help} {GRID}"
     if kind is bool:
         flags = flag if declared.default is False else f"{flag}/--no-{flag[2:]}"
         return TypedOption(annotated[bool, typer.Option(flags, **more)], declared.default, flag)
@@ -244,6 +242,8 @@ def documented(kind: type[Question[Any]], names: Iterable[str]) -> str:
     flags |= {one.metadata.get("flag") or "": one.name for one in fields(kind)}
     texts = {name: _as_argument(text, flags) for name, text in field_texts(kind).items()}
     about = inspect.cleandoc(kind.__doc__ or "").partition("\n\nParameters\n----------\n")[0]
+    grids = {one.name for one in fields(kind) if "int | Sequence[int]" in str(one.type)}
+    texts |= {name: f"{texts[name]} {GRID}" for name in grids}
     listed = [f"{name}\n{indent(fill(texts[name], 92), '    ')}" for name in names]
     return "\n".join([about, "", "Parameters", "----------", *listed, "", *RAISES])
 
@@ -445,7 +445,7 @@ class Running:
     """
 
     workers: int | None = None
-    backend: str | None = None
+    backend: Literal["processes", "threads", "dask"] | None = None
     scheduler: str | None = None
     share: str | None = None
     out: str | os.PathLike[str] | None = option(read=Path, default=None)
@@ -460,10 +460,6 @@ class Running:
         """Return the same; ValueError if the fields do not go together."""
         if self.workers is not None and self.workers < 1:
             raise ValueError(f"The number of workers is at least 1; got {self.workers}.")
-        if self.backend is not None and self.backend not in BACKENDS:
-            from knownminds.environments import unknown
-
-            raise ValueError(unknown("backend", self.backend, BACKENDS))
         if (self.backend == "dask") != (self.scheduler is not None):
             raise ValueError(
                 "A dask cluster is named by both: --backend dask --scheduler tcp://host:port; "
@@ -503,17 +499,19 @@ class StudyQuestion(Running, Question[R]):
 class PlayedQuestion(Question[R]):
     """A question about an experiment that is played.
 
-    Subclasses have `environment`, `trials`, `truth` typed as --set, and `model` or `models`.
+    Subclasses have `trials`, and `model` or `models`.
     """
+
+    environment: Environment | str = option(argument=True, kw_only=False)
+    truth: Mapping[str, float] | None = option("--set", default=None)
 
     def __post_init__(self) -> None:
         """Take the experiment's usual model where none is named; of `truth` take its settings."""
         from .arguments import played_as
 
         take_usual_model(self)
-        given = getattr(self, "truth", None)
-        if given:
-            environment, truth = played_as(getattr(self, "environment"), self.playing, given)  # noqa: B009
+        if self.truth:
+            environment, truth = played_as(self.environment, self.playing, self.truth)
             object.__setattr__(self, "environment", environment)
             object.__setattr__(self, "truth", truth)
 
@@ -548,7 +546,7 @@ class PlayedQuestion(Question[R]):
         """Return the options: names, not things, and no setting at its default."""
         from .arguments import changed_settings, resolve_environment, resolve_model
 
-        environment = resolve_environment(getattr(self, "environment"))  # noqa: B009 - of a subclass
+        environment = resolve_environment(self.environment)
         options = super().option_values()
         truth = {name: float(value) for name, value in (options["set"] or {}).items()}
         options["set"] = {**truth, **changed_settings(environment)}

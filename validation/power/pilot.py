@@ -15,15 +15,17 @@ import pandas as pd
 
 from knownminds.agents import AGENTS, Model
 from knownminds.agents.parameters import Array
-from knownminds.environments import ANSWERED
+from knownminds.environments import ANSWERED, ENVIRONMENTS, make
 from knownminds.inference import Measure
 from knownminds.llm_adapters.runs.runner import TRIALS
+from knownminds.validation.data.trials_of_runs import read_one
 from knownminds.validation.engine.cells import Cell, Population
 from knownminds.validation.engine.parts import identifier
 from knownminds.validation.studies import POSTERIOR, RESULT
 
 from .dials import GroupDial
 
+WORDS = "templates"  # the setting that names an experiment's wording
 DRAWS = 200  # of the pilot's posterior, spaced evenly, that stand in a study's population
 CONTRASTS = "Contrasts on the natural scale"  # a table of a fit with a formula
 _GROUP = re.compile(r"(\w+) ~ (\w+)\[T\.(.+)\]")  # what a formula's effect of two groups is called
@@ -194,6 +196,18 @@ def played_in(fit: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
     """Return the model of a pilot, and the settings of its experiment that are not the shipped."""
     options = _read(fit)[1]["options"]
     return str(options["model"]), dict(options.get("played", {}))
+
+
+def settings_of_run(folder: str | os.PathLike[str], experiment: str) -> dict[str, Any]:
+    """Return the settings of an experiment in a run that are not the shipped ones, but its words.
+
+    None are known of trials in a file that does not say them.
+    """
+    if experiment not in ENVIRONMENTS:
+        return {}
+    shipped = make(experiment).settings
+    of_run = read_one(str(folder), None)[1].settings.get(experiment, {})
+    return {k: v for k, v in of_run.items() if k in shipped and v != shipped[k] and k != WORDS}
 
 
 def is_of_wordings(pilot: Any) -> bool:

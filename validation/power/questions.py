@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from .pilot import Pilot
 
 SIZES = ("subjects", "sessions", "trials")
-WORDS = "templates"  # the setting that names an experiment's wording
 PILOT = "pilot"  # as the size of an effect: the one that the pilot has
 
 
@@ -33,21 +32,6 @@ def _read_effect(text: str) -> dict[str, Any]:
     """Read NAME=SIZE, or NAME=pilot."""
     effect = read_texts("--effect", [text])
     return effect if list(effect.values()) == [PILOT] else read_numbers("--effect", [text])
-
-
-def settings_of_run(folder: str | Path, experiment: str) -> dict[str, Any]:
-    """Return the settings of an experiment in a run that are not the shipped ones, but its words.
-
-    None are known of trials in a file that does not say them.
-    """
-    from knownminds.environments import ENVIRONMENTS, make
-    from knownminds.validation.data.trials_of_runs import read_one
-
-    of_run = read_one(str(folder), None)[1].settings.get(experiment, {})
-    if experiment not in ENVIRONMENTS:
-        return {}
-    shipped = make(experiment).settings
-    return {k: v for k, v in of_run.items() if k in shipped and v != shipped[k] and k != WORDS}
 
 
 def _is_run(pilot: Any) -> bool:
@@ -90,10 +74,9 @@ class Power(ExperimentQuestion["Result"]):
         group's mean by its marginal likelihood (t test), or whether the 95% interval of a
         hierarchical model excludes the null value. One agent's sessions and other measures are
         tested over units (t, Welch's or paired t test).
-    subjects : Participants, per group with --comparison between; 1 is one agent. Several numbers
-        give a grid of designs.
-    sessions : Sessions of each subject, per condition. Several numbers give a grid.
-    trials : Trials per session. Several numbers give a grid.
+    subjects : Participants, per group with --comparison between; 1 is one agent.
+    sessions : Sessions of each subject, per condition.
+    trials : Trials per session.
     replicates : Data sets per design; 400, or 1000 to confirm --find.
     effect_sd : Spread of the effect: assurance. The effect of each data set is drawn from
         Normal(effect, effect_sd) (O'Hagan, Stevens and Campbell 2005).
@@ -127,7 +110,6 @@ class Power(ExperimentQuestion["Result"]):
     tell : Called with a sentence on what a hierarchical study will take, before it begins.
     """
 
-    environment: Environment | str = option(argument=True, kw_only=False)
     effect: Mapping[str, float | str] | None = option(
         read=_read_effect, default=None, kw_only=False
     )
@@ -139,7 +121,6 @@ class Power(ExperimentQuestion["Result"]):
     trials: int | Sequence[int] | None = None
     replicates: int | None = None
     effect_sd: float = 0.0
-    truth: Mapping[str, float] | None = option("--set", default=None)
     spread: Mapping[str, float] | None = None
     correlation: Mapping[str, float] | None = None
     pilot: str | Path | Pilot | None = option("--from", default=None)
@@ -194,12 +175,12 @@ class Power(ExperimentQuestion["Result"]):
 
     def _take_from(self, pilot: str | Path) -> None:
         """Take a pilot's model and its experiment's settings where none are named."""
-        from .pilot import played_in
+        from .pilot import played_in, settings_of_run
 
-        if _is_run(pilot):
-            model, played = self.model, settings_of_run(pilot, str(self.environment))
-        else:
-            model, played = played_in(pilot)
+        model, played = (
+            (None, settings_of_run(pilot, str(self.environment))) if _is_run(pilot)
+            else played_in(pilot)
+        )  # fmt: skip
         if self.model is None:
             object.__setattr__(self, "model", model)
         if isinstance(self.environment, str) and played:
@@ -247,7 +228,7 @@ class Audit(StudyQuestion["Result"]):
     settings : NAME=VALUE: a setting of the experiment or of the audit.
     """
 
-    measure: str = option(argument=True, kw_only=False)
+    measure: str = option(argument=True, of=("measure", "audit"), kw_only=False)
     environment: Environment | str | None = None
     effects: Sequence[float] | None = option("--effect", default=None)
     subjects: int = 20

@@ -39,7 +39,8 @@ from knownminds.validation.engine.study import versions
 from knownminds.validation.engine.verdicts import Verdict
 
 from .dials import resolve_measure
-from .questions import WORDS, Power
+from .pilot import WORDS
+from .questions import Power
 
 DRAWS = 400  # of the components' generalised intervals
 NEAR = 0.02  # designs whose power differs by less are as good: three errors of a power

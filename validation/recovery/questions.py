@@ -27,10 +27,8 @@ class Recover(ExperimentQuestion["Result"]):
 
     Parameters
     ----------
-    subjects : How many. Several numbers give a grid of designs.
+    subjects : How many.
     replicates : Independent repetitions.
-    sessions : Sessions of each subject. Several numbers give a grid.
-    trials : Trials per session, where the experiment lets one choose. Several numbers give a grid.
     method : map, mle, marginal or hierarchical. "map" and "mle" fit each subject alone,
         "hierarchical" all of a replicate together. "marginal" is map with the means and spreads of
         each replicate's group by its marginal likelihood.
@@ -48,7 +46,6 @@ class Recover(ExperimentQuestion["Result"]):
         With these, or a correlated population, "hierarchical" estimates correlations as well.
     """
 
-    environment: Environment | str = option(argument=True, kw_only=False)
     model: type[Model] | str | None = option(default=None, kw_only=False)
     subjects: int | Sequence[int] = 100
     replicates: int = 1
@@ -56,7 +53,6 @@ class Recover(ExperimentQuestion["Result"]):
     trials: int | Sequence[int] | None = None
     method: Literal["map", "mle", "marginal", "hierarchical"] = "map"
     seed: int = 0
-    truth: Mapping[str, float] | None = option("--set", default=None)
     fixed: Mapping[str, float] | None = option("--fix", default=None)
     lapse: float = 0.0
     fit_lapse: bool = False
@@ -87,11 +83,8 @@ class Confuse(ExperimentQuestion["Result"]):
         likelihood. "cv", "loo": how well sequences are predicted from the subject's others, by the
         MAP estimate or by PSIS from the posterior; a sequence is a session or, within one, a value
         of each column that all rivals keep separate.
-    subjects : Subjects per data set, whose scores are summed. Several numbers give a grid of
-        designs.
+    subjects : Subjects per data set, whose scores are summed.
     replicates : Data sets per model.
-    sessions : Sessions of each subject. Several numbers give a grid.
-    trials : Trials per session, where the experiment lets one choose. Several numbers give a grid.
     truth : NAME=VALUE: a true parameter of every model that has it, or a setting of the experiment.
     fit_lapse : Estimate a lapse rate, in all rivals in which it changes anything.
     all_trials : Fit all trials. Otherwise all rivals are fitted to those to which one of them is
@@ -104,7 +97,6 @@ class Confuse(ExperimentQuestion["Result"]):
     most : With --find: the largest number to consider.
     """
 
-    environment: Environment | str = option(argument=True, kw_only=False)
     models: Sequence[type[Model] | str] = option("--model", default=(), kw_only=False)
     criteria: Sequence[str] = option("--criterion", default=("aic", "bic"))
     subjects: int | Sequence[int] = 1
@@ -112,7 +104,6 @@ class Confuse(ExperimentQuestion["Result"]):
     sessions: int | Sequence[int] = 1
     trials: int | Sequence[int] | None = None
     seed: int = 0
-    truth: Mapping[str, float] | None = option("--set", default=None)
     lapse: float = 0.0
     fit_lapse: bool = False
     all_trials: bool = False
