@@ -251,3 +251,13 @@ def test_one_text_is_a_list_of_one_and_what_is_missing_is_named():
         package.recover()
     with pytest.raises(ValueError, match=r"Trials\.from_frame"):
         package.import_trials(trials.frame)
+
+
+def test_a_dry_run_says_its_numbers_in_json(knownminds):
+    words = ("run", PLACE, "--llm", "openai:gpt-4o-mini", "--sessions", 2, "--trials", 6)
+    code, out, err = knownminds(*words, "--dry-run", "--json")
+    assert code == 0, err
+    told = json.loads(out)
+    assert told["calls"] == 12
+    assert 0 < told["input_tokens_low"] <= told["input_tokens_high"]
+    assert 0 < told["dollars_low"] <= told["dollars_high"]

@@ -151,7 +151,7 @@ def _run_part(part: _Part, asked: AskRun) -> Run | Text:
     if question.dry_run:
         return _rehearsed(question, environment, sessions, how, reach)
     if isinstance(question.llm, str):
-        question.say(_about(question, environment, sessions, how))
+        question.say(str(_about(question, environment, sessions, how)))
     try:
         return run_sessions(
             environment,
@@ -232,13 +232,14 @@ def _reach(question: AskRun, control: str) -> dict[str, Any]:
     return {**reach, "stream": stream}
 
 
-def _about(question: AskRun, environment: Environment, sessions: int, how: RunOptions) -> str:
+def _about(question: AskRun, environment: Environment, sessions: int, how: RunOptions) -> Text:
     """Say what a run will send; of one whose questions are chosen, how many calls at most."""
     chosen: ChosenQuestions | None = how.chosen  # type: ignore[assignment]
     if chosen is not None:
-        return (
+        return Text(
             f"{sessions * chosen.questions:,} calls at most; which questions they ask hangs on the "
-            "answers, so tokens are not estimated (--cap bounds them)"
+            "answers, so tokens are not estimated (--cap bounds them)",
+            {"calls": sessions * chosen.questions},
         )
     price = how.price
     if price is not None and how.batching is not None:
@@ -266,8 +267,8 @@ def _rehearsed(
     system = Participant.read(question.llm).settings(how.settings).system
     prompts = _first_prompts(question, environment, system)
     shown = [f"\nPrompt {k}:\n\n{text}" for k, text in enumerate(prompts, start=1)]
-    text = "\n".join([about, *shown])
-    return Text(text, {"text": text, "prompts": prompts} if prompts else {})
+    text = "\n".join([about.words, *shown])
+    return Text(text, {"text": text, **about.content, "prompts": list(prompts)})
 
 
 def _first_prompts(question: AskRun, environment: Environment, system: str | None) -> Sequence[str]:

@@ -23,6 +23,7 @@ from knownminds.llm_adapters.runs.run_result import Run
 from knownminds.llm_adapters.runs.runner import RunOptions, check_run, run_sessions_in
 from knownminds.validation.engine.arguments import check_count, resolve_model
 from knownminds.validation.engine.notebook import notebook_bar
+from knownminds.validation.engine.result import Text
 from knownminds.validation.engine.usual_models import usual_model
 
 from .dry_runs import dry_runs_of
@@ -223,8 +224,8 @@ def estimate(
     sessions: int,
     price: Price | None,
     system: str | None = None,
-) -> str:
-    """Say before the first call what a run will send, and what it will cost if a price is known.
+) -> Text:
+    """Say in words and numbers what a run will send, and what it will cost if a price is known.
 
     Parameters
     ----------
@@ -235,12 +236,17 @@ def estimate(
     agent = AGENTS[usual_model(environment)]
     runs = dry_runs_of(environment, agent, 4, 0, system=system)
     usage = runs.usage(sessions)
-    money = "no price is known"
-    if price is not None:
-        money = f"{runs.dollars(price, sessions)} ({price})"
-    return (
+    dollars = None if price is None else runs.dollars(price, sessions)
+    money = "no price is known" if dollars is None else f"{dollars} ({price})"
+    content: dict[str, Any] = {"calls": usage.calls}
+    for name, ends in (("input_tokens", usage.input_tokens), ("output_tokens", usage.output_tokens),
+                       ("dollars", dollars)):  # fmt: skip
+        for end in ("low", "high"):
+            content[f"{name}_{end}"] = None if ends is None else float(getattr(ends, end))
+    return Text(
         f"estimate of the whole run: {usage.calls:,} calls, {usage.input_tokens} tokens sent, "
-        f"{usage.output_tokens} received; {money}"
+        f"{usage.output_tokens} received; {money}",
+        content,
     )
 
 

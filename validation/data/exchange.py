@@ -179,11 +179,6 @@ def _imported(question: AskImport, paths: Sequence[Path], mapping: ColumnMap | N
         format in (None, *THEIRS) and _of_others(paths, format, question.columns, question.encoding)
     ):
         return import_tables(paths, question, mapping)
-    if question.missing and format in (None, "csv") and all(path.is_file() for path in paths):
-        heads = [name for path in paths for name in head_of(path, question.encoding)]
-        ours = {name.lower(): name for name in heads}
-        mapping = ColumnMap(columns=ours, missing=tuple(question.missing))
-        return import_tables(paths, question, mapping)
     for given, option in (
         (question.missing, "--missing"),
         (question.where, "--where"),
