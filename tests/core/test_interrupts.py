@@ -76,7 +76,9 @@ def test_an_interrupt_that_compiled_code_hands_on_as_another_error_is_one(capsys
         try:
             raise KeyboardInterrupt
         except KeyboardInterrupt as stopped:
-            raise SystemError("returned a result with an exception set") from stopped
+            inner = SystemError("returned a result with an exception set")
+            inner.__context__ = stopped
+            raise SystemError("and so did its caller") from inner
 
     monkeypatch.setattr(listed, "compute", hand_on)
     assert ended("list") == 130

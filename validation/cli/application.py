@@ -16,7 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from knownminds.validation.engine.question import Question, ShareDone, TypedOption
 
-from .interrupts import Stopped, kept_in
+from .interrupts import Stopped, is_interrupt, kept_in
 from .output import Form, check_own_folder, note, print_json, progress_bar
 from .run_file import typed_values, write_run_file
 
@@ -152,9 +152,10 @@ def _answer(question: Question[Any], form: Form) -> int:
         note(str(done))
         return 0
     except (KeyboardInterrupt, SystemError) as stopped:  # numba says the latter of an interrupt
-        if not isinstance(stopped.__cause__ or stopped, KeyboardInterrupt):
+        if not is_interrupt(stopped):
             raise
-        raise Stopped((stopped.__cause__ is None and str(stopped)) or kept_in(folder)) from None
+        said = str(stopped) if isinstance(stopped, KeyboardInterrupt) else ""
+        raise Stopped(said or kept_in(folder)) from None
     if form is Form.JSON:
         print_json(said.to_dict())
     elif not hasattr(said, "screen"):  # which says all there is in some lines

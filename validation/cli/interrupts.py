@@ -21,6 +21,13 @@ class Stopped(Exception):  # noqa: N818 - it is no error
     """A command was interrupted; the text says what is kept."""
 
 
+def is_interrupt(error: BaseException | None) -> bool:
+    """Whether an error is an interrupt, or was raised of one, as compiled code does."""
+    if error is None or isinstance(error, KeyboardInterrupt):
+        return error is not None
+    return is_interrupt(error.__cause__ or error.__context__)
+
+
 def kept_in(folder: Path | None) -> str:
     """Say what is kept in a folder: parts of a study, or the ledger of a run."""
     if folder is None or not any(any(folder.rglob(files)) for files in RESUMED):
