@@ -49,7 +49,6 @@ class CensoredEstimate(Law):
     So an answer at an end has a probability, that of all numbers beyond it (a Tobit model, Tobin
     1958). Other answers have a density per unit of the task. A lapse gives any number, and so never
     an end.
-    all others have a density per unit of the task. A lapse gives any number, and so never an end.
     """
 
     mean: Any

@@ -5,6 +5,7 @@ from math import log, log1p, pi, sqrt
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm, truncnorm
 
 from knownminds.agents import AGENTS, simulate
 from knownminds.environments import CONDITIONS, Trials, make
@@ -160,10 +161,13 @@ def test_misfit_is_the_sum_of_squares_of_slope_and_spread_in_each_cell():
     fitted = maximum_a_posteriori(MODEL, data, workers=1).estimate[0]
     own, expected = dict(zip(MODEL.parameters.names, fitted, strict=True)), 0.0
     for frame, (_, _, told) in zip(frames, places, strict=True):
+        top = frame["ceiling"].iloc[0] / frame["unit"].iloc[0]
+        share = [truncnorm(-m / sd, (top - m) / sd, m, sd).cdf(y) for _, y, m, sd, _ in
+                 laws(frame, told, **own)]  # fmt: skip
         rows = pd.DataFrame(
-            [(r.modality, r.window, r.value, (y - m) / sd) for r, y, m, sd, _ in
-             laws(frame, told, **own)], columns=["modality", "window", "x", "z"],
-        )  # fmt: skip
+            [(r.modality, r.window, r.value) for r, *_ in laws(frame, told, **own)],
+            columns=["modality", "window", "x"],
+        ).assign(z=norm.ppf(share))
         x = rows["x"] - rows.groupby(["modality", "window"])["x"].transform("mean")
         for _, cell in rows.assign(x=x).groupby("modality"):
             n = len(cell)
@@ -171,7 +175,7 @@ def test_misfit_is_the_sum_of_squares_of_slope_and_spread_in_each_cell():
             root = ((cell["z"] ** 2).mean()) ** (1 / 3)
             expected += slope**2 + (root - 1 + 2 / (9 * n)) ** 2 / (2 / (9 * n))
     found = cell_misfit(MODEL, data, workers=1).iloc[0]
-    assert found["misfit"] == pytest.approx(expected, rel=1e-9)
+    assert found["misfit"] == pytest.approx(expected, rel=1e-6)
     assert found["freedom"] < 8  # eight numbers, which the estimates follow
     assert np.isnan(found["misfit_p"])
 
@@ -184,6 +188,40 @@ def test_p_of_misfit_is_uniform_in_observers_of_this_kind_with_few_trials():
     # The mean of 200 uniform numbers has an error of .020. With a degree of freedom less for each
     # parameter it is .37, with none less .63.
     assert p.mean() == pytest.approx(0.5, abs=3 * 0.0204)
+
+
+def test_answers_at_the_ends_of_the_range_are_no_misfit():
+    """A fifth of the answers are 0 or the ceiling; what is left is no normal law."""
+    cells = read_plan("magnitudes", small=True).cells
+    theta = np.tile(list({**TRUTH, "report_noise": 0.4}.values()), (100, 1))
+    data = over_cells(MODEL, played(MODEL, theta, cells, 3, np.arange(100)[:, None]), 100)
+    answer = data.flat[MODEL.columns.index("response")]
+    at_end = (answer <= 0) | (answer >= data.flat[MODEL.columns.index("ceiling")])
+    assert 0.15 < at_end.mean() < 0.3
+    p = cell_misfit(MODEL, data, workers=1)["misfit_p"]
+    # The mean of 100 uniform numbers has an error of .029. Without truncation it was .01.
+    assert p.mean() == pytest.approx(0.5, abs=3 * 0.0289)
+
+
+def test_a_cell_with_one_answer_has_no_slope_and_is_no_failure():
+    """The second of two participants has a single answer in a cell of mazes."""
+    _, theta = participants("any", range(2), 2)
+    cells = sorted(
+        read_plan("magnitudes", small=True).cells,
+        key=lambda c: c.environment.name != "maze_distance",
+    )
+    frames = [
+        simulate(MODEL, theta, cell.environment, 2, address=(k,)).frame.assign(session=str(k))
+        for k, cell in enumerate(cells)
+    ]
+    one = frames[0][(frames[0]["subject"].astype(int) == 0) | (frames[0]["trial"] == 0)]
+    records = ([Trials.from_frame(f) for f in some] for some in (frames, [one, *frames[1:]]))
+    whole, cut = (
+        cell_misfit(MODEL, ModelData.read(MODEL, Trials.concatenate(one))) for one in records
+    )
+    assert cut["misfit_p"][0] == pytest.approx(whole["misfit_p"][0], rel=1e-6)
+    assert whole["freedom"][1] - 1.5 < cut["freedom"][1] < whole["freedom"][1]
+    assert 0 < cut["misfit_p"][1] < 1
 
 
 def test_misfit_tells_an_observer_of_another_kind_and_seldom_one_of_this():
