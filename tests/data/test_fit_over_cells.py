@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import knownminds
-from knownminds.agents import AGENTS, simulate
+from knownminds.agents import AGENTS, HorizonExplorer, simulate
 from knownminds.environments import Trials, make
 from knownminds.inference import ModelData, maximum_likelihood
 
@@ -55,6 +55,8 @@ def test_a_fit_says_whether_one_observer_describes_the_cells(files, tmp_path):
     """The third participant is ten times as noisy with words where these are called noisy."""
     few = knownminds.fit(files[:1], MODEL, over="cells", workers=1)
     assert any("was not tested" in note for note in few.notes)
+    held = knownminds.fit(files[:1], MODEL, over="cells", fixed={"adaptation": 0.1}, workers=1)
+    assert any("was not tested: the test is that of" in note for note in held.notes)
     values = dict(
         noise_text=0.02, noise_image=0.06, blur_slope=0.01, prior_precision=100.0, adaptation=0.1,
         steering_gain=2.0, told_weight=0.5, cue_optimality=0.9, report_noise=0.01,
@@ -74,6 +76,8 @@ def test_a_fit_says_whether_one_observer_describes_the_cells(files, tmp_path):
     misfit = tests["misfit"]
     assert misfit["2"] < 1e-6
     assert tests.loc["2"].drop("misfit").isna().all()
+    below = (misfit < 0.05).sum()
+    assert any(f"the cells of {below} of 4 tested participants" in w for w in fit.warnings)
     # Three that are described: one p below .01 comes in 3% of such tables.
     assert (misfit.drop("2") > 0.01).all()
     assert (tests.drop("2")[misfit.drop("2") > 0.05]["flat"] < 1e-6).all()  # has a prior
@@ -111,6 +115,7 @@ def test_participants_are_named_by_a_column_and_sessions_stay_apart(files):
         ({"separate": True}, "--separate belongs to the fit of one experiment"),
         ({"settings": {"repeats": 2}}, "--set belongs to the fit of one experiment"),
         ({"unit": ["who"]}, "no 'who' among"),
+        ({"unit": ["reward"]}, "'reward' is empty in 3168 of 3168 trials"),
         ({"model": None}, "needs a model that plays all"),
         ({"model": "rescorla_wagner"}, "pays none"),
         ({"over": "subjects"}, "no over named 'subjects'"),
@@ -119,6 +124,29 @@ def test_participants_are_named_by_a_column_and_sessions_stay_apart(files):
 def test_what_does_not_go_together_is_said(files, options, said):
     with pytest.raises(ValueError, match=said):
         knownminds.fit(files, **{"model": MODEL, "over": "cells", **options})
+
+
+def test_an_experiment_that_the_model_does_not_play_is_named(files, tmp_path):
+    """Its trials have no column modality, so that this is empty in the joined table."""
+    theta = HorizonExplorer.parameters.draw(np.random.default_rng(1), 2)
+    horizon = simulate(HorizonExplorer, theta, make("horizon", n_games=4), 1)
+    horizon.save(tmp_path / "horizon.csv")
+    with pytest.raises(ValueError, match=r"bayesian_observer .*horizon"):
+        knownminds.fit([files[0], tmp_path / "horizon.csv"], MODEL, over="cells")
+
+
+def test_a_file_that_is_given_twice_is_told_of(files, tmp_path):
+    copy = tmp_path / "again.csv"
+    copy.write_bytes(files[0].read_bytes())
+    fit = knownminds.fit([files[0], copy], MODEL, over="cells", method="mle", workers=1)
+    assert any(f"{N} of {2 * N} sessions of marker_location" in said for said in fit.warnings)
+
+
+def test_fits_that_all_failed_are_counted(files):
+    """No likelihood is known of a unit that no task has."""
+    trials = Trials.from_frame(Trials.load(files[0]).frame.assign(unit=2.0, ceiling=2.0))
+    fit = knownminds.fit(trials, MODEL, over="cells", method="mle", workers=1)
+    assert (fit.attempted, fit.failed) == (N, N)
 
 
 def test_an_experiment_with_other_ranges_is_refused_by_what_its_file_tells(files, tmp_path):

@@ -11,7 +11,7 @@ import pandas as pd
 from knownminds.agents import Model
 from knownminds.environments import Trials, environment_of
 
-from .trials_of_runs import ALONE, BY, load, read_all, read_one, runs_in
+from .trials_of_runs import ALONE, BY, copied_sessions, load, read_all, read_one, runs_in
 
 if TYPE_CHECKING:
     from .questions import AskFit
@@ -44,7 +44,7 @@ def trials_over_cells(question: AskFit, agent: type[Model]) -> tuple[str, Trials
     ------
     ValueError
         If trials do not name their experiment, the model does not play it, or a column of --unit is
-        missing.
+        missing or has empty cells.
     """
     data = question.data
     paths = [] if isinstance(data, Trials) else [data] if isinstance(data, str | Path) else data
@@ -59,7 +59,7 @@ def trials_over_cells(question: AskFit, agent: type[Model]) -> tuple[str, Trials
         )
     who = _participants(frame, question.unit)
     names = [name for name in _SESSION if name in frame]
-    session = frame[names].astype(str).agg("/".join, axis=1)
+    session = frame[names].astype(object).fillna("").astype(str).agg("/".join, axis=1)
     position = frame.groupby([who, session], sort=False).cumcount()
     for part in parts:
         _check_plays(agent, part)
@@ -82,10 +82,26 @@ def _participants(frame: pd.DataFrame, unit: Sequence[str] | None) -> pd.Series[
             f"--unit names columns of the trials; there is no {missing[0]!r} among "
             f"{', '.join(map(str, frame.columns))}."
         )
+    empty = [name for name in named if frame[name].isna().any()]
+    if empty:
+        raise ValueError(
+            f"--unit names the participant of each trial; {empty[0]!r} is empty in "
+            f"{frame[empty[0]].isna().sum()} of {len(frame)} trials. Fill it in, or name another."
+        )
     if not named:
         known = [name for name in (ALONE, BY) if name in frame and frame[name].notna().all()]
         named = [*known, "subject"][:1]
     return frame[named].astype(str).agg(" | ".join, axis=1)
+
+
+def copies_over_cells(trials: Trials) -> list[str]:
+    """Return a sentence on copied sessions for each experiment, see `copied_sessions`."""
+    said = []
+    for name, rows in trials.frame.groupby("environment", sort=False):
+        rows.attrs = dict(trials.frame.attrs)
+        one = Trials(rows.reset_index(drop=True))
+        said += copied_sessions(environment_of(one, str(name)), one)
+    return said
 
 
 def told_over_cells(trials: Trials) -> str:

@@ -39,7 +39,7 @@ from knownminds.validation.engine.study import versions
 from knownminds.validation.engine.usual_models import usual_model
 from knownminds.validation.engine.verdicts import Verdict, reason
 
-from .cells import check_over, told_over_cells, trials_over_cells
+from .cells import check_over, copies_over_cells, told_over_cells, trials_over_cells
 from .controls import controls_of_data
 from .fit_answer import Fit
 from .fit_figures import draw_panels, draw_subjects
@@ -120,11 +120,16 @@ ABOUT_CELL_TESTS = (
     f"Misfit: if its p is below {MISFIT:g}, slopes and spreads of cells are not those of one such "
     "observer; then its parameters describe nobody, and no other test is made. The others say "
     "whether the observer could do without: a small p says no. How often each errs at these sizes, "
-    "knownminds audit observer tells; with 12 trials a cell the misfit is often overlooked."
+    "knownminds audit observer tells; with 12 trials a cell the misfit is often overlooked. A "
+    "dash: not tested, as the cells are too few, the fit gave no errors, or there is a misfit."
 )
 FEW_CELLS = (
     "Whether one observer describes these cells was not tested: each gives a slope and a spread, "
     "and together these must be more than the parameters."
+)
+NOT_TESTED = (
+    "Whether one set of parameters describes these cells was not tested: the test is that of "
+    "bayesian_observer with all parameters free and without lapses."
 )
 FORESTS = "Each subject's estimate and 90% interval; the group value and its interval behind."
 CHECKED = (
@@ -232,7 +237,10 @@ class FitTask:
                 f"({', '.join(f'{n} {outcome}' for outcome, n in each)}). Check how it was "
                 "imported."
             )
-        copies = () if environment is None else copied_sessions(environment, trials_of)
+        if environment is None:
+            copies = copies_over_cells(trials_of)
+        else:
+            copies = copied_sessions(environment, trials_of)
         return cls(question, source, agent, environment, trials_of, rows, within, data, counts,
                    notes, tuple(copies), assumed)  # fmt: skip
 
@@ -334,7 +342,11 @@ def compute(question: AskFit) -> Fit:
         figures={**_forest(estimates), **_merged([*parts[2:], estimates.more], "figures")},
         notes=[*notes, *(note for part in parts for note in part.notes)],
         counts=_counts(frame, task.by_rows.frame),
-        warnings=[*task.warnings, *of_several_servers(question.data)],
+        warnings=[
+            *task.warnings,
+            *(warning for part in within_one for warning in part.warnings),
+            *of_several_servers(question.data),
+        ],
         attempted=len(frame),
         failed=int((frame["status"] == "failed").sum()),
         options={**task.option_values(), **controls.options},
@@ -387,8 +399,10 @@ def _over_cells(task: FitTask, estimates: Estimates) -> Result:
     """Test whether an observer of magnitudes describes all cells, and what it could do without."""
     question, data = task.question, task.data
     if not has_cells(task.agent) or question.fixed or question.fit_lapse:
-        return Result("")
+        return Result("", notes=[NOT_TESTED])
     usable = (estimates.subjects["status"] != "failed").to_numpy()
+    if not usable.any():
+        return Result("")
     tests = misfit_and_nested(
         task.agent, data.repeat(np.flatnonzero(usable)), workers=question.workers
     )
@@ -396,8 +410,16 @@ def _over_cells(task: FitTask, estimates: Estimates) -> Result:
         return Result("", notes=[FEW_CELLS])
     table = tests.pivot(index="subject", columns="without", values="p")
     order = dict.fromkeys(tests["without"])
+    p = table["misfit"].dropna()
+    misfits = (p < MISFIT).sum()
+    warning = (
+        f"One observer does not describe the cells of {misfits} of {len(p)} tested participants "
+        f"(misfit with p below {MISFIT:g}; by chance about {MISFIT * len(p):.2g}). Their "
+        "parameters describe nobody; the table of p (--full) names them."
+    )
     return Result(
         "",
+        warnings=[warning] if misfits else [],
         tables={CELL_TESTS: table.reindex(data.subjects)[list(order)].reset_index()},
         notes=[ABOUT_CELL_TESTS],
     )
