@@ -68,7 +68,9 @@ class CueCombination:
         calibrated answer.
     reference_error : NRMSE of each reference.
     efficiency : RRE = reference_error / error; above 1 the combined answers are better than the
-        reference. NaN where the combined answers have no error.
+        reference. NaN where the combined answers have no error. The oracle is fitted to each
+        resample, and better there than in the data. So its resamples are mirrored around the data
+        on the log scale, as the basic bootstrap does (Davison and Hinkley 1997).
     n, left_out, matched : See `CuePairs`.
     reason : Why there is no result; empty if there is one.
     """
@@ -191,6 +193,8 @@ def combine(pairs: CuePairs) -> CueCombination:
         against = relative_error(answers, second + share[:, None] * (first - second))
         with np.errstate(invalid="ignore", divide="ignore"):
             efficiency[name] = np.where(error > 0, against / error, np.nan)
+            if name == "bayes_oracle":  # resamples mirrored around the data, on the log scale
+                efficiency[name][1:] = efficiency[name][0] ** 2 / efficiency[name][1:]
         reference_error[name] = against
     return CueCombination(error, text_weight, reference_error, efficiency, *about)
 
