@@ -93,7 +93,7 @@ def cell_misfit(model: type[Model], data: ModelData, *, workers: int | None = No
         **{k: np.repeat(code, inside.sum(axis=1)) for k, code in codes.items()}
     )
     x = rows["value"] - rows["value"].groupby(rows["sequence"]).transform("mean")
-    y, top = ((seen[name] / seen["unit"])[inside] for name in ("response", "ceiling"))
+    y, top = (seen[name][inside] / seen["unit"][inside] for name in ("response", "ceiling"))
     z = _normal(y, mean, log_sd, top)
     rows["zx"], rows["xx"], rows["zz"] = z * x, x**2, z**2
     by_mean, by_sd = _expected_derivatives(mean, log_sd, top)
@@ -159,7 +159,9 @@ def _laws(
 ) -> tuple[Array, Array]:
     """Return mean and spread of each answer, [sequences, n], given those before it."""
     own = dict(zip(model.parameters.names, theta.T, strict=True))
-    first = SimpleNamespace(**{name: column[:, 0] for name, column in seen.items()})
+    # A trial without an answer has no columns either.
+    begin = np.arange(len(given)), given.argmax(axis=1)
+    first = SimpleNamespace(**{name: column[begin] for name, column in seen.items()})
     observer, (mean, sd) = model.with_values(own, 0, first), np.full((2, *given.shape), np.nan)
     for t in range(given.shape[1]):
         trial = SimpleNamespace(**{name: column[:, t] for name, column in seen.items()})

@@ -224,6 +224,23 @@ def test_a_cell_with_one_answer_has_no_slope_and_is_no_failure():
     assert 0 < cut["misfit_p"][1] < 1
 
 
+def test_missing_answers_are_no_misfit():
+    """A fifth of the answers is missing, among them first ones; the past does not count."""
+    theta = np.tile(list({**TRUTH, "adaptation": 0.001}.values()), (60, 1))
+    rng, parts = np.random.default_rng(1), []
+    for k, cell in enumerate(read_plan("magnitudes").cells[:12]):
+        frame = simulate(MODEL, theta, cell.environment, 2, address=(k,)).frame
+        gone = rng.random(len(frame)) < 0.2
+        frame["response"] = frame["response"].mask(gone)
+        frame["outcome"] = frame["outcome"].mask(gone, "malformed")
+        parts.append(Trials.from_frame(frame.assign(session=str(k))))
+    data = ModelData.read(MODEL, Trials.concatenate(parts))
+    p = cell_misfit(MODEL, data, workers=1)["misfit_p"]
+    # The mean of 60 uniform numbers has an error of .037. With a sequence's begin read off a trial
+    # without an answer it was .01.
+    assert p.mean() == pytest.approx(0.5, abs=3 * 0.0373)
+
+
 def test_misfit_tells_an_observer_of_another_kind_and_seldom_one_of_this():
     cells = read_plan("magnitudes").cells
     shares = []
