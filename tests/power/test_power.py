@@ -297,9 +297,11 @@ def test_a_group_whose_points_are_worth_too_little_is_sampled_and_counted(monkey
     rows_seen = []
     monkeypatch.setattr(operating_characteristics, "marginal", marginal_of)
     given = {"subjects": 6, "trials": 48, "replicates": 3, "workers": 1, "out": tmp_path}
-    (design,) = designs(power(PLACE, {"optimism_bias": 0.3}, **given))
+    result = power(PLACE, {"optimism_bias": 0.3}, **given)
+    (design,) = designs(result)
     assert design["sampled"] == 1
     assert design["failed"] == 0
+    assert result.counts["data sets"] == {"ok": 2, "not converged": 1}
     assert rows_of(tmp_path).frame["sampled"].eq(1).tolist() == [False, True, False]
 
 

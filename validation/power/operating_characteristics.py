@@ -59,13 +59,11 @@ def test_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
     else:
         rows = _own_test(cell, measure, sessions, len(batch))
     rows["effect"] = effect
-    if "status" not in rows:
-        tested = np.isfinite(analysis.null)
-        needed = rows["p_value" if tested else "standard_error"]
-        rows["status"] = np.where(np.isfinite(needed), "ok", "failed")
-        rows["message"] = np.where(
-            rows["status"] == "ok", "", "the sample has no spread, or too few values"
-        )
+    told = rows.reindex(columns=["status", "message"]).astype(object)  # that of sampled groups
+    usable = np.isfinite(rows["p_value" if np.isfinite(analysis.null) else "standard_error"])
+    rows["status"] = told["status"].fillna(usable.map({True: "ok", False: "failed"}))
+    why = usable.map({True: "", False: "the sample has no spread, or too few values"})
+    rows["message"] = told["message"].fillna(why)
     return rows
 
 
