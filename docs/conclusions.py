@@ -64,11 +64,7 @@ from knownminds.validation.magnitudes.combiners import BETTER, FOREST, LINE, com
 from knownminds.validation.power.audit import usual_effects
 from knownminds.validation.power.sequential import stopped
 from knownminds.validation.power.wordings import limit_over_wordings
-from knownminds.validation.referee.predictions import (
-    predict_batch,
-    predicted,
-    prediction_study,
-)
+from knownminds.validation.referee.predictions import predict_batch, predicted, prediction_study
 
 SESSIONS = (5, 10, 20, 40)  # of one agent
 PARTICIPANTS = (10, 30, 100)  # with a session each

@@ -6,10 +6,7 @@ from side_by_side import goal, side_by_side  # before NumPy: it limits BLAS thre
 
 # isort: split
 import numpy as np
-from baselines import (
-    numpy_log_likelihood,
-    scalar_log_likelihood,
-)
+from baselines import numpy_log_likelihood, scalar_log_likelihood
 from scipy.optimize import minimize
 
 from knownminds.agents import RescorlaWagnerDual, play, simulate

@@ -46,12 +46,7 @@ CHANGED: list[str] = []  # those that the check met
 
 from knownminds.agents import AGENTS, simulate  # noqa: E402
 from knownminds.environments import ENVIRONMENTS, Session, Trials, make, session_stream  # noqa: E402
-from knownminds.inference import (  # noqa: E402
-    MEASURES,
-    ModelData,
-    maximum_a_posteriori,
-    maximum_likelihood,
-)
+from knownminds.inference import MEASURES, ModelData, maximum_a_posteriori, maximum_likelihood  # noqa: E402
 
 
 def environment_of(model: str):

@@ -9,14 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import log_ndtr, ndtri
 
-from knownminds.agents.compiler.definition import (
-    HALF_LOG_2_PI,
-    SMALLEST,
-    Law,
-    positive,
-    real,
-    unit,
-)
+from knownminds.agents.compiler.definition import HALF_LOG_2_PI, SMALLEST, Law, positive, real, unit
 from knownminds.agents.model import Model
 from knownminds.agents.parameters import Array
 from knownminds.environments.turn import Choice, Observation

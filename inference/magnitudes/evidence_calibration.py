@@ -23,10 +23,7 @@ _FARTHEST = 700.0  # the exponential of this is finite
 
 
 def calibrated_evidence(
-    trials: Trials,
-    *,
-    replicates: int = REPLICATES,
-    seed: int = 0,
+    trials: Trials, *, replicates: int = REPLICATES, seed: int = 0
 ) -> pd.DataFrame:
     """Compare evidence for Bayesian observers with that from straight lines for the same stimuli.
 

@@ -15,14 +15,7 @@ from knownminds.inference.resampling import percentile_interval
 
 from .consistency_score import MOST, REPLICATES, ConsistencyScore, consistency_score
 from .cue_combination import CueCombination, cue_combination
-from .magnitude_answers import (
-    BASE,
-    BOTH,
-    MULTIMODAL,
-    TASKS,
-    TEXT,
-    MagnitudeAnswers,
-)
+from .magnitude_answers import BASE, BOTH, MULTIMODAL, TASKS, TEXT, MagnitudeAnswers
 from .normalised_error import normalised_error
 
 WORST = 2.0  # from this NRMSE on, accuracy is 0

@@ -8,12 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knownminds.environments import (
-    Outcome,
-    parse_beginning,
-    parse_label,
-    parse_number,
-)
+from knownminds.environments import Outcome, parse_beginning, parse_label, parse_number
 
 OPTIONS = {
     "letter": ("J", "F"),

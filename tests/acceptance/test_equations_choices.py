@@ -123,12 +123,7 @@ TAU = 0.2
 
 def log_odds(agent, sooner, soon, later, late):
     sooner_p, later_p = agent.action_probabilities(
-        {
-            "sooner_amount": sooner,
-            "sooner_delay": soon,
-            "later_amount": later,
-            "later_delay": late,
-        }
+        {"sooner_amount": sooner, "sooner_delay": soon, "later_amount": later, "later_delay": late}
     )
     return np.log(later_p / sooner_p)
 

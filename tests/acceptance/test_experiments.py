@@ -48,12 +48,7 @@ FACTORS = {
     },
     "horizon": {"history": HISTORIES, "reasoning": REASONINGS},
     "coins": {"n_coins": (2, 3), "form": FORMS, "distractors": DISTRACTORS},
-    "dice": {
-        "n_dice": (1, 3),
-        "n_faces": (4, 12),
-        "form": FORMS,
-        "distractors": DISTRACTORS,
-    },
+    "dice": {"n_dice": (1, 3), "n_faces": (4, 12), "form": FORMS, "distractors": DISTRACTORS},
     "choice": {"n_options": (2, 4, 6), "form": FORMS, "distractors": DISTRACTORS},
     "preference": {"form": FORMS, "distractors": DISTRACTORS},
     "counts": {"form": FORMS, "distractors": DISTRACTORS},

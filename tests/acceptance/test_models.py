@@ -49,8 +49,7 @@ def agent_of(model, seed=1):
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=pytest.mark.long) if n in SLOW_SHAPES else n for n in SHAPES],
+    "name", [pytest.param(n, marks=pytest.mark.long) if n in SLOW_SHAPES else n for n in SHAPES]
 )
 def test_one_model_of_each_kernel_shape_keeps_the_contract(name):
     check = check_agent(AGENTS[name], environment_of(AGENTS[name]))

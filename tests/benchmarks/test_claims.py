@@ -59,6 +59,7 @@ def said(claim, values):
     return verdict_of(claim, effect_of(claim, scores, list(scores["participant"])))
 
 
+@pytest.mark.long  # the standing audit has it too
 def test_wrong_verdicts_are_as_rare_as_the_page_says():
     """Without an effect "holds" comes in 2.5%, with the smallest that counts "does not hold".
 

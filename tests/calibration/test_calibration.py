@@ -50,10 +50,7 @@ def study(monkeypatch, wrong, **given):
 
 @pytest.mark.parametrize(
     ("wrong", "word"),
-    [
-        (moved(shift=0.7), "biased high"),
-        (moved(width=0.5), "over-confident"),
-    ],
+    [(moved(shift=0.7), "biased high"), (moved(width=0.5), "over-confident")],
     ids=["shifted up", "too narrow"],
 )
 def test_posteriors_made_wrong_on_purpose_are_flagged_in_the_right_words(monkeypatch, wrong, word):

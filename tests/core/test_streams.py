@@ -10,10 +10,7 @@ edges = st.sampled_from([0, 1, 2**31, 2**32 - 1, 2**32, 2**32 + 1, 2**62])
 
 
 @settings(deadline=None, max_examples=200)
-@given(
-    seed=st.integers(0, 2**64 - 1) | edges,
-    address=st.lists(parts | edges, max_size=7),
-)
+@given(seed=st.integers(0, 2**64 - 1) | edges, address=st.lists(parts | edges, max_size=7))
 def test_the_numbers_are_numpys_own(seed, address):
     # One session is looked at between two others, which must not matter.
     others = [[part // 2 + 1 for part in address], [part // 3 for part in address]]

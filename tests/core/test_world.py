@@ -3,12 +3,7 @@
 import numpy as np
 import pytest
 
-from knownminds.environments import (
-    ENVIRONMENTS,
-    Table,
-    World,
-    make,
-)
+from knownminds.environments import ENVIRONMENTS, Table, World, make
 from knownminds.environments.world import TrialTables, follow_world, plain
 
 

@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 
 from knownminds.agents import RescorlaWagnerDual, play
-from knownminds.environments import (
-    InstrumentalLearning,
-    Turn,
-    session_stream,
-)
+from knownminds.environments import InstrumentalLearning, Turn, session_stream
 from knownminds.llm_adapters.runs.prices import Range, price_of, tokens_of, tokens_of_answer
 from knownminds.validation.costs.dry_runs import dry_run, dry_runs_of
 from knownminds.validation.costs.priced_designs import on_frontier

@@ -9,12 +9,7 @@ from knownminds.agents import Contaminants
 from knownminds.environments import InstrumentalLearning
 from knownminds.llm_adapters import Synthetic
 from knownminds.llm_adapters.runs.runner import Retries, RunOptions, read_run
-from knownminds.validation.costs.connect import (
-    estimate,
-    known_agent,
-    price_for,
-    run_sessions,
-)
+from knownminds.validation.costs.connect import estimate, known_agent, price_for, run_sessions
 
 PLACE = "instrumental_learning"
 TRUTH = {"alpha_positive": 0.6, "alpha_negative": 0.2, "beta": 5.0, "kappa": 0.0}

@@ -6,12 +6,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from knownminds.agents import (
-    ForgettingLearner,
-    Perseverator,
-    RandomResponder,
-    simulate,
-)
+from knownminds.agents import ForgettingLearner, Perseverator, RandomResponder, simulate
 from knownminds.environments import make
 from knownminds.inference import ModelData, maximum_likelihood
 from knownminds.inference.groups import left_out_subjects

@@ -6,11 +6,7 @@ import pytest
 
 from knownminds.environments import session_stream
 from knownminds.validation.engine.scores import Score, agreement
-from knownminds.validation.engine.verdicts import (
-    judge_recovery,
-    judge_region,
-    judge_size,
-)
+from knownminds.validation.engine.verdicts import judge_recovery, judge_region, judge_size
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,7 @@ import pandas as pd
 import pytest
 
 from knownminds.agents import AGENTS, simulate
-from knownminds.environments import (
-    RestlessBandit,
-    TemporalDiscounting,
-    Trials,
-    blocks_of_means,
-)
+from knownminds.environments import RestlessBandit, TemporalDiscounting, Trials, blocks_of_means
 from knownminds.inference import MEASURES
 from knownminds.validation.data.exchange import run_import
 from knownminds.validation.data.questions import AskImport

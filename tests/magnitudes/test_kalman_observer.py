@@ -3,10 +3,7 @@
 import numpy as np
 import pytest
 
-from knownminds.agents import (
-    KalmanObserver,
-    simulate,
-)
+from knownminds.agents import KalmanObserver, simulate
 from knownminds.environments import MarkerLocation
 from knownminds.inference import maximum_a_posteriori
 

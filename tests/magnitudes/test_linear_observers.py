@@ -5,11 +5,7 @@ import pytest
 from plain_equations import judgements
 from scipy.stats import norm
 
-from knownminds.agents import (
-    LinearObserver,
-    NoisyBayesObserver,
-    simulate,
-)
+from knownminds.agents import LinearObserver, NoisyBayesObserver, simulate
 from knownminds.environments import MarkerLocation
 
 

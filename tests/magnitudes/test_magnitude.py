@@ -6,13 +6,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from knownminds.environments import (
-    CONDITIONS,
-    MODALITIES,
-    Trials,
-    make,
-    session_stream,
-)
+from knownminds.environments import CONDITIONS, MODALITIES, Trials, make, session_stream
 
 VISUAL = ("marker_location", "line_ratio", "maze_distance")
 TASKS = (*VISUAL, "duration")

@@ -12,10 +12,7 @@ from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Trials, make
 from knownminds.inference import MEASURES
 from knownminds.inference.magnitudes.magnitude_answers import MagnitudeAnswers, TaskAnswers
-from knownminds.inference.magnitudes.normalised_error import (
-    bias_and_variance,
-    normalised_error,
-)
+from knownminds.inference.magnitudes.normalised_error import bias_and_variance, normalised_error
 
 
 def only(frame: pd.DataFrame, modality: str = "text", rounds: int = 0) -> TaskAnswers:

@@ -265,8 +265,7 @@ def by_hand(study, replicate, comparison):
 
 
 @pytest.mark.parametrize(
-    ("comparison", "subjects", "sessions"),
-    [("one", 1, 4), ("between", 6, 1), ("paired", 6, 2)],
+    ("comparison", "subjects", "sessions"), [("one", 1, 4), ("between", 6, 1), ("paired", 6, 2)]
 )
 def test_each_data_set_is_tested_as_one_would_by_hand(tmp_path, comparison, subjects, sessions):
     given = {"comparison": comparison, "subjects": subjects, "sessions": sessions}
@@ -413,12 +412,7 @@ def test_a_hierarchical_test_is_of_the_mean_over_the_group(monkeypatch, tmp_path
     sampled_groups(monkeypatch, centres, draws)
     given = {"subjects": 3, "trials": 12, "estimator": "hierarchical", "workers": 1}
     found = power(
-        PLACE,
-        {"optimism_bias": 0.3},
-        comparison=comparison,
-        replicates=40,
-        out=tmp_path,
-        **given,
+        PLACE, {"optimism_bias": 0.3}, comparison=comparison, replicates=40, out=tmp_path, **given
     )
     (design,) = designs(found)
     assert design.get("subjects in all") == (6 if comparison == "between" else None)

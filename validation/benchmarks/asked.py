@@ -16,14 +16,7 @@ from .page import below, benchmark_result, only_claims
 from .plan import Plan, read_plan
 from .questions import SHOWN, AskBenchmark
 from .registry import paper_of, plan_of
-from .running import (
-    blocked_of,
-    estimate,
-    estimate_text,
-    players_of,
-    run_benchmark,
-    watching,
-)
+from .running import blocked_of, estimate, estimate_text, players_of, run_benchmark, watching
 
 TOO_FEW = 4  # the exit code if fewer trials are readable than --fail-under asks for
 

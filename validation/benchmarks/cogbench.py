@@ -14,12 +14,7 @@ import pandas as pd
 from knownminds.agents.parameters import Array
 from knownminds.inference.differences import Side, difference
 from knownminds.validation.data.score_figures import draw_radar, draw_scale
-from knownminds.validation.data.score_scale import (
-    METRICS,
-    PERFORMANCE,
-    scaled,
-    with_random,
-)
+from knownminds.validation.data.score_scale import METRICS, PERFORMANCE, scaled, with_random
 from knownminds.validation.data.scores_of_trials import reference_of
 from knownminds.validation.pages.views import WHO, Cell, Dots, Draw, Grid, Rows, View, ends
 

@@ -27,16 +27,7 @@ from knownminds.validation.causes.causal_profile import (
 )
 from knownminds.validation.pages.views import WHO, Cell, Curves, Dots, Grid, Rows, ends, quantiles
 
-from .paper import (
-    CELL,
-    About,
-    Answers,
-    Paper,
-    Shown,
-    counted_answers,
-    joined,
-    told_apart,
-)
+from .paper import CELL, About, Answers, Paper, Shown, counted_answers, joined, told_apart
 
 SETTING, PROMPT, PEOPLE = "setting", "prompt", "people"
 WHERE = (SETTING, PROMPT)

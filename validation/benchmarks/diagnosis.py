@@ -10,12 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from knownminds.agents import (
-    Model,
-    ProspectUtility,
-    ProspectUtilityTverskyKahneman,
-    RandomUtility,
-)
+from knownminds.agents import Model, ProspectUtility, ProspectUtilityTverskyKahneman, RandomUtility
 from knownminds.environments import Diagnosis, Trials
 from knownminds.environments.diagnosis.diagnosis import ELICITATIONS
 from knownminds.environments.record.csv_cells import csv_text
@@ -54,11 +49,7 @@ from .paper import (
 )
 
 KINDS = ("belief", "decision", "part", "given", "share")  # of questions, by number
-MODELS: tuple[type[Model], ...] = (
-    RandomUtility,
-    ProspectUtility,
-    ProspectUtilityTverskyKahneman,
-)
+MODELS: tuple[type[Model], ...] = (RandomUtility, ProspectUtility, ProspectUtilityTverskyKahneman)
 ROUNDS = 200  # of permutations and of bootstraps
 MOST_BOOSTED = 12  # models x data sets, above which a single tree learns instead of a boosted one
 AUDITED = "heart"  # the network in which the tests were put before known deciders

@@ -6,12 +6,7 @@ from typing import Any
 
 from knownminds.environments import unknown
 from knownminds.environments.chance.outcome_grid import ContextGrid, Form
-from knownminds.environments.chance.scenarios import (
-    SCENARIOS,
-    complete_grid,
-    further,
-    further_grid,
-)
+from knownminds.environments.chance.scenarios import SCENARIOS, complete_grid, further, further_grid
 from knownminds.inference.chance.revealed_belief import Source
 from knownminds.validation.costs.wordings import wordings
 

@@ -257,9 +257,7 @@ def sent_as(adapter: Adapter, items: Sequence[ChanceItem]) -> str:
 
 
 def exact_beliefs(
-    adapter: TellsOutcomes,
-    items: Sequence[ChanceItem],
-    question: RevealQuestion,
+    adapter: TellsOutcomes, items: Sequence[ChanceItem], question: RevealQuestion
 ) -> Readings:
     """Ask a local model for the probability of each whole outcome, all items in one pass."""
     outcomes = adapter.log_probabilities(

@@ -91,7 +91,7 @@ def compute(question: AskBudget) -> Result:
     figures = {
         "Dollars, from the lowest to the highest; below, at best from the cache.": Drawing(
             costs.reset_index(), draw_dollars
-        ),
+        )
     }
     if len(priced):
         figures["Power against the upper end of the cost. Filled: the frontier."] = Drawing(

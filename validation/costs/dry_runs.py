@@ -41,14 +41,7 @@ _THOUGHT = b"so it goes on "
 
 
 # What a dry run counts of each call, in bytes of UTF-8 but for messages and images.
-COUNTS = (
-    "prompt_bytes",
-    "repeated_bytes",
-    "messages",
-    "answer_bytes",
-    "images",
-    "repeated_images",
-)
+COUNTS = ("prompt_bytes", "repeated_bytes", "messages", "answer_bytes", "images", "repeated_images")
 
 
 @dataclass(frozen=True)

@@ -112,10 +112,7 @@ class AskBudget(Question["Result"]):
 
     def option_values(self) -> dict[str, Any]:
         """The options as they are typed; usual values are not named."""
-        from knownminds.validation.engine.arguments import (
-            changed_settings,
-            resolve_environment,
-        )
+        from knownminds.validation.engine.arguments import changed_settings, resolve_environment
 
         environment = resolve_environment(self.environment, listed=False)
         llms = [self.llm] if isinstance(self.llm, str) else self.llm

@@ -26,13 +26,7 @@ import numpy as np
 import pandas as pd
 
 from knownminds.environments import ANSWERED, Environment, Trials, session_stream
-from knownminds.environments.controls import (
-    CONTROLS,
-    REPEAT,
-    VARYING,
-    instructed,
-    payoffs_of,
-)
+from knownminds.environments.controls import CONTROLS, REPEAT, VARYING, instructed, payoffs_of
 from knownminds.llm_adapters.runs.ledger import Ledger
 from knownminds.llm_adapters.runs.runner import TRIALS, called, environment_of_run
 from knownminds.validation.engine.result import Result

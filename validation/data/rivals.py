@@ -110,11 +110,7 @@ def chosen_rivals(
 
 
 def compare_rivals(
-    agent: type[Model],
-    trials: Trials,
-    relived: Relived,
-    environment: Environment,
-    question: AskFit,
+    agent: type[Model], trials: Trials, relived: Relived, environment: Environment, question: AskFit
 ) -> Result:
     """Compare a model with rivals on the same trials, which have a subject for each unit.
 

@@ -412,11 +412,7 @@ def _regressions(question: AskScore, table: pd.DataFrame) -> Result:
             "participants with --by."
         )
     rows = regress_on_features(
-        known,
-        features,
-        feature=question.feature,
-        base_model=base,
-        standardise=question.standardise,
+        known, features, feature=question.feature, base_model=base, standardise=question.standardise
     )
     return Result("", tables={REGRESSIONS: rows}, notes=[ABOUT_FEATURES, *left])
 

@@ -272,11 +272,7 @@ class Space:
 
 
 def candidates(
-    space: Space,
-    costs: Costs,
-    shares: BudgetShares,
-    n: int,
-    possible: Callable[[Environment], Any],
+    space: Space, costs: Costs, shares: BudgetShares, n: int, possible: Callable[[Environment], Any]
 ) -> list[Candidate]:
     """Return the shipped design, the paper's and designs of the space, n in all or fewer.
 

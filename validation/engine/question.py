@@ -37,11 +37,7 @@ import typer
 
 from knownminds.members import packages
 from knownminds.validation.completion import check_member, completes
-from knownminds.validation.reading import (
-    read_numbers,
-    read_settings,
-    read_texts,
-)
+from knownminds.validation.reading import read_numbers, read_settings, read_texts
 from knownminds.validation.studies import STUDY
 
 if TYPE_CHECKING:
@@ -261,21 +257,13 @@ def _as_argument(text: str, flags: Mapping[str, str]) -> str:
     return re.sub(r"--[a-z][a-z-]*", lambda found: f"`{flags.get(found[0], found[0])}`", said)
 
 
-@dataclass_transform(
-    kw_only_default=True,
-    frozen_default=True,
-    field_specifiers=(field, option),
-)
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field, option))
 def frozen_question(kind: type[T]) -> type[T]:
     """Make a frozen dataclass of a question; its arguments have names unless it says otherwise."""
     return dataclass(frozen=True, kw_only=True)(kind)
 
 
-@dataclass_transform(
-    kw_only_default=True,
-    frozen_default=True,
-    field_specifiers=(field, option),
-)
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field, option))
 def asked_by(
     command: str, computed_in: str, *, verb: str = "", rare: str = "", **about: Any
 ) -> Callable[[type[T]], type[T]]:

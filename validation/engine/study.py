@@ -263,9 +263,7 @@ class Rows:
         return {f"Status of the {of}": statuses, "Messages": messages}
 
 
-def read_study(
-    folder: str | os.PathLike[str],
-) -> tuple[Study, tuple[Mapping[str, str], ...]]:
+def read_study(folder: str | os.PathLike[str]) -> tuple[Study, tuple[Mapping[str, str], ...]]:
     """Read the study of a folder, and the versions of packages that it was computed with."""
     file = Path(folder) / "study.json"
     if not file.is_file():

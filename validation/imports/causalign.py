@@ -248,14 +248,7 @@ FORMATS = (
         _model,
         settings=_settings,
         also=frozenset(
-            {
-                "domain",
-                "task",
-                "cntbl_cond",
-                "temperature",
-                "reasoning_effort",
-                "verbosity",
-            }
+            {"domain", "task", "cntbl_cond", "temperature", "reasoning_effort", "verbosity"}
         ),
     ),
 )

@@ -5,12 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from knownminds.environments import (
-    Environment,
-    games_of_plays,
-    pumps_of_balloons,
-    stages_of_days,
-)
+from knownminds.environments import Environment, games_of_plays, pumps_of_balloons, stages_of_days
 from knownminds.environments.formats.reshaped import FORCED
 
 from .account import DERIVED, LEFT_OUT, UNREADABLE, CellTable, Tally

@@ -240,12 +240,7 @@ def limit(axis: Axes, value: float, dash: str = "--") -> None:
 
 
 def heat_map(
-    axis: Axes,
-    values: Array,
-    rows: Sequence[str],
-    columns: Sequence[str],
-    *,
-    most: float = 1.0,
+    axis: Axes, values: Array, rows: Sequence[str], columns: Sequence[str], *, most: float = 1.0
 ) -> None:
     """Draw a matrix as shades from 0 to `most`, with the number in each cell; "-" where NaN."""
     shades = mpl.colormaps["Blues"].with_extremes(bad="white")

@@ -100,10 +100,7 @@ def _points(parameters: int) -> Array:
 
 @lru_cache(maxsize=GROUPS)
 def _level(
-    measure: Measure,
-    model: type[Model],
-    group_mean: tuple[float, ...],
-    group_sd: tuple[float, ...],
+    measure: Measure, model: type[Model], group_mean: tuple[float, ...], group_sd: tuple[float, ...]
 ) -> float:
     z = np.array(group_mean) + np.array(group_sd) * _points(len(group_mean))
     return float(measure.group_truth(model, model.parameters.constrain(z)))
@@ -111,10 +108,7 @@ def _level(
 
 @lru_cache(maxsize=GROUPS)
 def _curve(
-    measure: Measure,
-    model: type[Model],
-    group_mean: tuple[float, ...],
-    group_sd: tuple[float, ...],
+    measure: Measure, model: type[Model], group_mean: tuple[float, ...], group_sd: tuple[float, ...]
 ) -> tuple[Array, Array]:
     parameters = model.parameters
     z = np.array(group_mean) + np.array(group_sd) * _points(len(parameters))

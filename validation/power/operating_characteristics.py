@@ -175,9 +175,7 @@ def said(cells: Sequence[Cell]) -> list[str]:
 
 
 def estimator_of(
-    measure: Measure,
-    subjects: int,
-    of_groups: Literal["marginal", "hierarchical"] = "marginal",
+    measure: Measure, subjects: int, of_groups: Literal["marginal", "hierarchical"] = "marginal"
 ) -> str:
     """Return the method of a cell; "map" where no group is estimated."""
     estimator = Analysis.of(measure, subjects, estimator=of_groups).estimator
@@ -268,11 +266,7 @@ def trials_of(sessions: PlayedSessions, replicate: int, cell: Cell) -> Trials:
 
 
 def _of_groups(
-    study: Study,
-    batch: Batch,
-    measure: Measure,
-    liveds: list[PlayedSessions],
-    threads: int | None,
+    study: Study, batch: Batch, measure: Measure, liveds: list[PlayedSessions], threads: int | None
 ) -> pd.DataFrame:
     """Estimate the group of each replicate (of each condition) and test the contrast in it."""
     cell = study.cells[batch.cell]

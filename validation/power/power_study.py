@@ -15,11 +15,7 @@ from knownminds.agents import Model
 from knownminds.agents.parameters import Array
 from knownminds.environments import Environment
 from knownminds.inference import FittedMeasure, Measure, identifiability
-from knownminds.validation.engine.arguments import (
-    check_truth,
-    resolve_environment,
-    several,
-)
+from knownminds.validation.engine.arguments import check_truth, resolve_environment, several
 from knownminds.validation.engine.cells import Cell, CellAnalysis, Population
 from knownminds.validation.engine.drawn_groups import checked_correlations
 from knownminds.validation.engine.engine import run
@@ -32,13 +28,7 @@ from knownminds.validation.pages.views import Curves, against_size
 
 from .aims import Aim
 from .dials import resolve_measure
-from .operating_characteristics import (
-    characteristics,
-    dial_of,
-    estimator_of,
-    said,
-    test_batch,
-)
+from .operating_characteristics import characteristics, dial_of, estimator_of, said, test_batch
 from .pilot import Pilot, pilot_of
 from .questions import PILOT, SIZES, Power
 
@@ -289,12 +279,7 @@ class EffectSearch:
                     "for another effect."
                 )
 
-    def _cell(
-        self,
-        subjects: int,
-        sessions: int,
-        trials: int | None,
-    ) -> Cell:
+    def _cell(self, subjects: int, sessions: int, trials: int | None) -> Cell:
         if min(subjects, sessions) < 1:
             raise ValueError(f"Subjects and sessions are at least 1; got {subjects}, {sessions}.")
         if subjects * sessions < 2:

@@ -22,11 +22,7 @@ from knownminds.validation.engine.arguments import (
     set_to,
 )
 from knownminds.validation.engine.engine import run
-from knownminds.validation.engine.members import (
-    code_of,
-    load_listed,
-    loaded_files,
-)
+from knownminds.validation.engine.members import code_of, load_listed, loaded_files
 from knownminds.validation.engine.parts import Part
 from knownminds.validation.engine.question import Running, command_line, verb
 from knownminds.validation.engine.result import Result
