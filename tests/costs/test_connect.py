@@ -18,7 +18,7 @@ MIND = "synthetic:rescorla_wagner_dual"
 
 
 def test_the_estimate_holds_what_a_run_sends(tmp_path):
-    told = estimate(SHORT, MIND, 3, None)
+    told = estimate(SHORT, MIND, 3, None).words
     low, high = re.search(r"([\d,]+) to ([\d,]+) tokens sent", told).groups()
     lived = run(SHORT, MIND, sessions=3, out=tmp_path, truth=TRUTH)
     with_bytes = lived.account.input_tokens  # four characters to a token, below any range
