@@ -89,7 +89,13 @@ CANNOT_READ = pytest.mark.xfail(
 NOT_ALL_CELLS = {"cogbench"}  # whose model learns from rewards, which one experiment does not pay
 
 
-@pytest.fixture(scope="module", params=sorted(PLANS))
+LENGTHY = {"magnitudes", "revealed_belief"}  # pages of these have tests of their own
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(n, marks=[pytest.mark.long] * (n in LENGTHY)) for n in sorted(PLANS)],
+)
 def paper(request, tmp_path_factory):
     """The name of a paper, the folder of its benchmark, and how it was begun."""
     place = tmp_path_factory.mktemp(request.param)

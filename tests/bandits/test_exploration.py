@@ -9,6 +9,7 @@ NAMES = ("directed_exploration", "random_exploration")
 MINDS = np.array([[0.2, 0.9, 0.0, 0.6, 0.9], [-0.5, 0.3, 0.0, 0.4, 0.5]])
 
 
+@pytest.mark.long
 def test_without_side_bias_the_truths_are_contrasts_of_the_parameters():
     a_1, a_6, _, s_1, s_6 = MINDS.T
     directed, random = (MEASURES[name].truth(HorizonExplorer, MINDS) for name in NAMES)

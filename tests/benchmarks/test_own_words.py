@@ -94,6 +94,7 @@ def test_differences_of_words_are_of_the_same_sessions():
     assert expected < 0.2 * sides[0].standard_error  # pairs, not independent ones
 
 
+@pytest.mark.long
 def test_people_are_a_participant_where_a_page_has_no_values_of_them(tmp_path, knownminds):
     (tmp_path / "plan.toml").write_text(CHANCE)
     place, model = make("choice", n_options=4), AGENTS["belief_sampler"]

@@ -57,6 +57,7 @@ def test_a_simulator_of_another_equation_is_found(tmp_path):
     assert any("fading.py" in note for note in wrong.notes)
 
 
+@pytest.mark.long
 def test_a_study_goes_on_until_it_is_clear(tmp_path):
     file = simulator(tmp_path, 0.2, "fading")
     soon = calibrated(simulator=file, replicates=50, clear=0.85, out=tmp_path / "soon")

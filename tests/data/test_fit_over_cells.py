@@ -53,7 +53,7 @@ def test_the_estimates_are_where_the_sum_of_all_cells_is_highest(files, theta):
 
 def test_a_fit_says_whether_one_observer_describes_the_cells(files, tmp_path):
     """The third participant is ten times as noisy with words where these are called noisy."""
-    few = knownminds.fit(files[:1], MODEL, over="cells", workers=1)
+    few = knownminds.fit(files[:1], MODEL, over="cells", method="mle", workers=1)
     assert any("was not tested" in note for note in few.notes)
     held = knownminds.fit(files[:1], MODEL, over="cells", fixed={"adaptation": 0.1}, workers=1)
     assert any("was not tested: the test is that of" in note for note in held.notes)
@@ -71,7 +71,7 @@ def test_a_fit_says_whether_one_observer_describes_the_cells(files, tmp_path):
             played[2, 0] *= 10.0
         made.append(tmp_path / f"{len(made)}.csv")
         simulate(MODEL, played, place, 2, address=(len(made),)).save(made[-1])
-    fit = knownminds.fit(made, MODEL, over="cells", workers=1)
+    fit = knownminds.fit(made, MODEL, over="cells", method="mle", workers=1)
     tests = fit["p of misfit, and of what the observer could do without"].set_index("subject")
     misfit = tests["misfit"]
     assert misfit["2"] < 1e-6

@@ -241,6 +241,7 @@ def test_missing_answers_are_no_misfit():
     assert p.mean() == pytest.approx(0.5, abs=3 * 0.0373)
 
 
+@pytest.mark.long
 def test_misfit_tells_an_observer_of_another_kind_and_seldom_one_of_this():
     cells = read_plan("magnitudes").cells
     shares = []

@@ -34,6 +34,7 @@ def planted(seed, size, slower):
     return Bisection(sizes, 0.8, 400, curves).follow(measure)
 
 
+@pytest.mark.long
 def test_the_search_finds_the_larger_of_two_planted_sizes():
     searches = [planted(seed, 20, 60) for seed in range(20)]
     inside = sum(search.interval[0] <= 60 <= search.interval[2] for search in searches)

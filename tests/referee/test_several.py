@@ -75,6 +75,7 @@ def folder(tmp_path):
         AGENTS.pop(name, None)
 
 
+@pytest.mark.long
 def test_each_file_of_a_folder_has_its_verdict(folder, knownminds):
     code, out, err = knownminds("referee", folder, *ASK, "--json")
     assert code == 0, err
