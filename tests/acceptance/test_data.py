@@ -183,6 +183,7 @@ def test_the_reference_may_be_the_trials_of_people(tmp_path):
     assert itself["normalised"].tolist() == [1.0]
 
 
+@pytest.mark.long
 def test_score_and_fit_take_the_rows_that_where_names(tmp_path, knownminds):
     frame = pumps(2.0).frame
     frame = frame.assign(dose=np.where(frame["subject"].astype(int) < 12, "0.50", ""))
@@ -311,6 +312,7 @@ def test_scores_of_several_runs_are_told_apart_by_a_condition(runs, knownminds, 
         assert rows["performance", condition] == pytest.approx(frame["reward"].mean())
 
 
+@pytest.mark.long
 def test_several_runs_are_fitted_together_and_subjects_stay_apart(runs):
     names = ["plain", "aloud"]
     both, apart = (

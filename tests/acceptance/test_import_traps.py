@@ -172,6 +172,7 @@ def test_two_files_of_one_engine_are_sessions_apart_and_a_copy_is_left_out(impor
     assert list(counted.values()) == [2]
 
 
+@pytest.mark.long
 def test_each_condition_of_a_file_is_a_row_of_the_page(imported, knownminds, tmp_path):
     """Two kinds of prompt, two versions of the words, and abstract names; one agent."""
     stories = ["economy", "society", "weather"]

@@ -89,7 +89,7 @@ CANNOT_READ = pytest.mark.xfail(
 NOT_ALL_CELLS = {"cogbench"}  # whose model learns from rewards, which one experiment does not pay
 
 
-LENGTHY = {"magnitudes", "revealed_belief"}  # pages of these have tests of their own
+LENGTHY = {"diagnosis", "magnitudes", "revealed_belief"}  # pages of these have tests of their own
 
 
 @pytest.fixture(

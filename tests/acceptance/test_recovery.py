@@ -296,6 +296,7 @@ def test_power_is_that_of_two_fits_to_binomial_counts(effect):
         assert np.isnan(design["wrong sign"].value)
 
 
+@pytest.mark.long
 def test_the_smallest_design_is_confirmed_in_fresh_data_sets():
     given = {"model": "perseverator", "comparison": "between", "trials": 24, "workers": 1}
     given |= {"find": "sessions"}

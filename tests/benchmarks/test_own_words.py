@@ -41,6 +41,7 @@ def words(tmp_path):
     return file
 
 
+@pytest.mark.long
 def test_cells_are_played_in_own_words_beside_the_shipped_ones(tmp_path, words, knownminds):
     out = tmp_path / "b"
     code, _, err = knownminds(

@@ -51,6 +51,7 @@ def test_subjects_together_have_the_estimates_that_each_has_alone(name):
         assert estimate.standard_error == pytest.approx(error, abs=1e-6)
 
 
+@pytest.mark.long
 def test_of_very_many_participants_a_page_has_the_distribution_and_the_csv_has_all(tmp_path):
     model = AGENTS["rescorla_wagner_dual"]
     theta = model.parameters.draw(np.random.default_rng(1), 400)

@@ -127,6 +127,7 @@ def test_every_experiment_and_model_has_its_line_in_the_pages():
     assert [name for name in (*ENVIRONMENTS, *AGENTS) if f"`{name}`" not in text] == []
 
 
+@pytest.mark.long
 def test_all_pages_are_laid_out(tmp_path, monkeypatch):
     """Every generated part is there: commands, members, columns, and names that have a source."""
     monkeypatch.syspath_prepend(str(ROOT / "docs"))

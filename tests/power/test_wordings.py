@@ -110,6 +110,7 @@ def answer(capsys, *typed):
     return ended.value.code, told.out, " ".join(told.err.split())
 
 
+@pytest.mark.long
 def test_the_command_projects_from_a_run(tmp_path, capsys):
     folder = str(tmp_path / "run")
     run = ("run", EXPERIMENT, "--llm", "synthetic:weighted_bayes", "--set", "n_problems=10")
