@@ -118,7 +118,7 @@ def test_settings_that_no_column_tells_are_listed_and_those_that_rows_contradict
     assert code == 0, err
     assert "assumed     n_visits=24, win_probability=[[0.25, 0.25]" in said
     asked = "please say  sessions have 60 trials, not 96, and 1 of 4 values of context "
-    assert f"{asked}(win_probability): tell both with --set, also n_visits" in said
+    assert f"{asked}(win_probability); if so planned, give these settings and n_visits" in said
     code, said, err = knownminds("import", file, "--set", "n_visits=15")
     assert (code, "n_visits" in said, "please say" in said) == (0, False, False)
     # A size that the mapping tells, even the shipped one, is not assumed.

@@ -125,7 +125,7 @@ ABOUT_CELL_TESTS = (
 )
 FEW_CELLS = (
     "Whether one observer describes these cells was not tested: each gives a slope and a spread, "
-    "and together these must be more than the parameters."
+    "and together these must be more than the parameters, of which the fit must give errors."
 )
 NOT_TESTED = (
     "Whether one set of parameters describes these cells was not tested: the test is that of "

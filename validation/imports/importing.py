@@ -358,8 +358,8 @@ def assumed(
     smaller = taken[size] * played // planned
     if fewer:
         text = (
-            f"sessions have {played} trials, not {planned}, and {' and '.join(fewer)}: tell both "
-            f"with --set, also {size}, if so planned"
+            f"sessions have {played} trials, not {planned}, and {' and '.join(fewer)}; if so "
+            f"planned, give these settings and {size} with --set"
         )
         found.append((ASKED, text))
     elif smaller and make(environment.name, **{**given, size: smaller}).n_trials == played:
