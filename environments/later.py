@@ -19,6 +19,10 @@ class Later(ModuleType):
         setattr(self, name, value)
         return value
 
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        """Return how another process gets the module."""
+        return import_module, (self.__name__,)
+
 
 if TYPE_CHECKING:
     import formulaic as formulaic

@@ -1,5 +1,6 @@
 import json
 
+import cloudpickle
 import numpy as np
 import pytest
 from scipy import stats
@@ -155,3 +156,9 @@ def test_only_trials_that_a_measure_reads_are_counted_as_unanswered():
         expected = int((lost & reads).sum())
         found = measure.unanswered(Trials.from_frame(frame))
         assert found == ({"trials without an answer": expected} if expected else {})
+
+
+def test_measures_go_to_other_processes_with_the_functions_that_read_them():
+    """The standing audit sends them with its tasks; a declared function has a measure's name."""
+    there = cloudpickle.loads(cloudpickle.dumps(dict(MEASURES)))
+    assert [*there] == [*MEASURES]
