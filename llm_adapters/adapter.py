@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args, 
 from knownminds.environments import Message, Prompt, unknown
 
 if TYPE_CHECKING:
-    from knownminds.llm_adapters.outcomes.outcome_probabilities import OutcomeProbabilities
+    from knownminds.llm_adapters.continuations.continuation_probabilities import (
+        ContinuationProbabilities,
+    )
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Verbosity = Literal["low", "medium", "high"]
@@ -233,7 +235,7 @@ class Adapter(Protocol):
     `provider` is its name in `ADAPTERS`, `model` the model that is wanted, `base_url` where it is,
     empty if it is nowhere. With the settings they say which participant has answered. `heeds` are
     the settings that are obeyed, "seed" and "images" among them. Those that send a key have a
-    `key_variable`; what local models can do beyond it is `TellsOutcomes`.
+    `key_variable`; what local models can do beyond it is `TellsContinuations`.
     """
 
     @property
@@ -306,17 +308,17 @@ class InProcess:
 
 
 @runtime_checkable
-class TellsOutcomes(Protocol):
-    """An adapter of a local model, which knows the exact probability of whole outcomes."""
+class TellsContinuations(Protocol):
+    """An adapter of a local model, which knows the exact probability of continuations."""
 
     def log_probabilities(
         self,
         prompts: Sequence[str | Prompt],
-        outcomes: Sequence[Sequence[str]],
+        continuations: Sequence[Sequence[str]],
         *,
         progress: Callable[[int, int], None] | None = None,
-    ) -> list[OutcomeProbabilities]:
-        """Compute the probability of each outcome behind each prompt, all in one pass."""
+    ) -> list[ContinuationProbabilities]:
+        """Compute the probability of each continuation of each prompt, all in one pass."""
 
     def templated(self, prompt: str | Prompt) -> bool:
         """Tell whether a prompt goes through a chat template; else the model gets plain text."""

@@ -235,7 +235,7 @@ class Belief:
             The `log_probabilities` of one or more replies.
         extends
             The rule for when an outcome is complete: it says whether more text makes the last word
-            or number of a text longer, as `llm_adapters.outcome_tree.extends` does.
+            or number of a text longer, as `continuation_tree.extends` of the language models does.
 
         Raises
         ------

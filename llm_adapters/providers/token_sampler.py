@@ -15,10 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.llm_adapters.adapter import Reply, TokenLogProbability, Usage
-from knownminds.llm_adapters.outcomes.outcome_probabilities import OutcomeProbabilities
-from knownminds.llm_adapters.outcomes.outcome_tree import (
+from knownminds.llm_adapters.continuations.continuation_probabilities import (
+    ContinuationProbabilities,
+)
+from knownminds.llm_adapters.continuations.continuation_tree import (
     Array,
-    OutcomeTree,
+    ContinuationTree,
     TokenTexts,
     spellings_of,
 )
@@ -27,41 +29,42 @@ Tokenisation = Literal["single", "digits", "pairs"]
 TOKENISATIONS: tuple[str, ...] = get_args(Tokenisation)
 STOP = 0  # the special token that ends a text
 STOP_NAME = "<|end|>"
-ELSEWHERE = ("nobody", " nothing")  # what is said instead of an outcome
+ELSEWHERE = ("nobody", " nothing")  # what else is said
 CLOSING = (("", 0.4), (".", 0.4), (" ", 0.2))  # how texts end, with their shares; "" ends at once
 
 
 @dataclass(frozen=True)
 class TokenSampler:
-    """An agent with a known probability of each outcome, seen token by token.
+    """An agent with a known probability of each continuation, seen token by token.
 
-    It says an outcome, with or without a space before it, or something else. Then it ends the text,
-    or goes on after a full stop or a blank. What it says is cut into tokens in a fixed way, or, for
-    a given share of the texts, sign by sign. The probability of the next token is a ratio: that of
-    all texts that begin with the tokens so far and this one, over that of all texts that begin with
-    the tokens so far. This is exact, since the texts are few.
+    It says one of them, with or without a space before it, or something else. Then it ends the
+    text, or goes on after a full stop or a blank. What it says is cut into tokens in a fixed way,
+    or, for a given share of the texts, sign by sign. The probability of the next token is a ratio:
+    that of all texts that begin with the tokens so far and this one, over that of all texts that
+    begin with the tokens so far. This is exact, since the texts are few.
 
     Parameters
     ----------
-    outcomes
+    continuations
         What it may say, different strings without blanks around them.
     probabilities
-        Of the outcomes when it says one, [outcomes]; they sum to 1.
+        Of the continuations when it says one, [continuations]; they sum to 1.
     tokenisation
-        "single": each outcome is one token, with its space. "digits": each sign is a token.
+        "single": each continuation is one token, with its space. "digits": each sign is a token.
         "pairs": signs, and pairs of signs that are merged from the left, so that 12 is one token
         and 123 two; a space goes with the sign behind it.
     space
-        Share of the outcomes with a space before them.
+        Share of the continuations with a space before them.
     leak
         Share of texts that say something else; it is spread over `elsewhere` alike.
     elsewhere
-        What else it says, without blanks at the end; a number that an outcome begins is allowed.
+        What else it says, without blanks at the end; a number that begins with a continuation is
+        allowed.
     regular
         Share of texts that are cut in the fixed way; the others are cut sign by sign.
     """
 
-    outcomes: tuple[str, ...]
+    continuations: tuple[str, ...]
     probabilities: Array
     tokenisation: Tokenisation = "digits"
     space: float = 0.5
@@ -70,25 +73,25 @@ class TokenSampler:
     regular: float = 1.0
 
     def __post_init__(self) -> None:
-        """Check that this is a distribution over outcomes that can be distinguished."""
-        spellings_of(self.outcomes)
+        """Check that this is a distribution over continuations that can be distinguished."""
+        spellings_of(self.continuations)
         if self.tokenisation not in TOKENISATIONS:
             raise ValueError(
                 f"tokenisation is one of {', '.join(TOKENISATIONS)}; got {self.tokenisation!r}."
             )
         p = np.asarray(self.probabilities, dtype=float)
-        if p.shape != (len(self.outcomes),) or not (p >= 0).all() or abs(p.sum() - 1) > 1e-9:
+        if p.shape != (len(self.continuations),) or not (p >= 0).all() or abs(p.sum() - 1) > 1e-9:
             raise ValueError(
-                "An agent has a probability for each outcome, together 1; got "
-                f"{p.size} of {len(self.outcomes)} with a sum of {p.sum():g}."
+                "An agent has a probability for each continuation, together 1; got "
+                f"{p.size} of {len(self.continuations)} with a sum of {p.sum():g}."
             )
         for name in ("space", "leak", "regular"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} is a share from 0 to 1; got {getattr(self, name)!r}.")
-        shared = {text.strip() for text in self.elsewhere} & set(self.outcomes)
+        shared = {text.strip() for text in self.elsewhere} & set(self.continuations)
         if self.leak and (shared or not self.elsewhere):
             raise ValueError(
-                f"What is said instead of an outcome is none itself; got {self.elsewhere!r}."
+                f"What else is said is none of the continuations; got {self.elsewhere!r}."
             )
 
     @cached_property
@@ -125,14 +128,15 @@ class TokenSampler:
             known[STOP] = 1.0
         return known
 
-    def outcome_probabilities(self) -> OutcomeProbabilities:
-        """Read the outcomes off the next-token distributions, as from a local model."""
-        tree = OutcomeTree.grow(self.texts, self.outcomes, spellings_of(self.outcomes))
+    def continuation_probabilities(self) -> ContinuationProbabilities:
+        """Read them off the next-token distributions, as from a local model."""
+        spellings = spellings_of(self.continuations)
+        tree = ContinuationTree.grow(self.texts, self.continuations, spellings)
         paths = map(tree.path, range(len(tree.tokens)))
         with np.errstate(divide="ignore"):
             values = tree.probabilities(np.log(self.next_token(path)) for path in paths)
         exact, begun = (array[None] for array in values)
-        return OutcomeProbabilities(self.outcomes, exact, (self.hash,), begun)
+        return ContinuationProbabilities(self.continuations, exact, (self.hash,), begun)
 
     def reply(self, rng: np.random.Generator, *, top: int = 20, max_tokens: int = 16) -> Reply:
         """Say something, with the most probable alternatives to each token, as an interface does.
@@ -169,14 +173,14 @@ class TokenSampler:
         return STOP_NAME if text is None else text.decode()
 
     def counts(self, rng: np.random.Generator, n: int) -> tuple[NDArray[np.int64], int]:
-        """Let it speak n times: how often it says each outcome, and how often something else."""
+        """Let it speak n times: how often each continuation comes, and how often something else."""
         said = self.spoken
         drawn = rng.multinomial(n, np.append(said, max(0.0, 1.0 - said.sum())))
         return drawn[:-1].astype(np.int64), int(drawn[-1])
 
     @property
     def spoken(self) -> Array:
-        """Probability that it says exactly each outcome, before normalising, [outcomes]."""
+        """Probability that it says exactly each, before normalising, [continuations]."""
         share = 1.0 - self.leak
         spoken: Array = share * np.asarray(self.probabilities, dtype=float)
         return spoken
@@ -191,8 +195,8 @@ class TokenSampler:
     def _said(self) -> list[tuple[str, float]]:
         """What may be said, each with its probability."""
         said = []
-        for outcome, p in zip(self.outcomes, self.spoken.tolist(), strict=True):
-            said += [(f" {outcome}", p * self.space), (outcome, p * (1 - self.space))]
+        for one, p in zip(self.continuations, self.spoken.tolist(), strict=True):
+            said += [(f" {one}", p * self.space), (one, p * (1 - self.space))]
         if self.leak:
             said += [(text, self.leak / len(self.elsewhere)) for text in self.elsewhere]
         return said

@@ -22,13 +22,13 @@ from knownminds.llm_adapters.adapter import (
     Usage,
     check_heeds,
 )
-from knownminds.llm_adapters.outcomes.outcome_probabilities import (
+from knownminds.llm_adapters.continuations.continuation_probabilities import (
     POSITIONS,
-    OutcomeProbabilities,
+    ContinuationProbabilities,
     TokenPrompt,
-    outcome_probabilities,
+    continuation_probabilities,
 )
-from knownminds.llm_adapters.outcomes.outcome_tree import TokenTexts
+from knownminds.llm_adapters.continuations.continuation_tree import TokenTexts
 
 from .local_model import INSTALL, find_model, load_model
 
@@ -60,7 +60,7 @@ class Transformers(InProcess):
     device
         Where it runs; None for the accelerator if there is one.
     dtype
-        Precision of the weights; probabilities of outcomes need "float32".
+        Precision of the weights; probabilities of continuations need "float32".
     batch
         How many calls go through the model together.
     max_tokens
@@ -142,25 +142,25 @@ class Transformers(InProcess):
     def log_probabilities(
         self,
         prompts: Sequence[str | Prompt],
-        outcomes: Sequence[Sequence[str]],
+        continuations: Sequence[Sequence[str]],
         *,
         positions: int = POSITIONS,
         progress: Callable[[int, int], None] | None = None,
-    ) -> list[OutcomeProbabilities]:
-        """Compute the exact probability of each outcome behind each prompt, all in one pass.
+    ) -> list[ContinuationProbabilities]:
+        """Compute the exact probability of each continuation of each prompt, all in one pass.
 
         A string is taken as it is. A `Prompt` goes through the chat template, and if its last
-        message is the assistant's, the outcome continues that one. For the rest see
-        `outcome_probabilities`.
+        message is the assistant's, that one is continued. For the rest see
+        `continuation_probabilities`.
         """
         cut = [self._cut(prompt) for prompt in prompts]
         with self._busy:
             self._texts = self._texts or TokenTexts.of(self._tokenizer)
-            probabilities = outcome_probabilities(
+            probabilities = continuation_probabilities(
                 self._model,
                 self._tokenizer,
                 cut,
-                outcomes,
+                continuations,
                 positions=positions,
                 texts=self._texts,
                 check=not self._tree_checked,

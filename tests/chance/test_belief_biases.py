@@ -11,7 +11,7 @@ from knownminds.inference.chance.revealed_belief import (
     set_ups_of,
 )
 from knownminds.llm_adapters import TokenLogProbability
-from knownminds.llm_adapters.outcomes.outcome_tree import extends
+from knownminds.llm_adapters.continuations.continuation_tree import extends
 
 FITTED = 1e-5  # how near a fit that has arrived is to the exact parameters
 PLACES = (Dice(1, 12), Coins(3), Choice(4), Preference())

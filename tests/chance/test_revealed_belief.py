@@ -4,7 +4,7 @@ import pytest
 from knownminds.environments.record.outcome_rates import wilson
 from knownminds.inference.chance.revealed_belief import Belief, DescribedContext
 from knownminds.llm_adapters import TokenLogProbability
-from knownminds.llm_adapters.outcomes.outcome_tree import extends
+from knownminds.llm_adapters.continuations.continuation_tree import extends
 
 LETTERS = DescribedContext("letters", ("A", "B", "C"))
 

@@ -16,7 +16,7 @@ def sampler(tokenisation="digits", probabilities=UNIFORM, **options):
 @pytest.mark.parametrize("space", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("tokenisation", TOKENISATIONS)
 def test_a_uniform_sampler_comes_out_uniform_whatever_its_tokens(tokenisation, space):
-    found = sampler(tokenisation, space=space).outcome_probabilities()
+    found = sampler(tokenisation, space=space).continuation_probabilities()
     np.testing.assert_allclose(found.probabilities[0], 1 / 12, rtol=1e-12)
     np.testing.assert_allclose(found.mass, 1.0, rtol=1e-12)
 
@@ -30,13 +30,13 @@ def test_any_belief_is_read_back_through_leaks_and_irregular_cuts(tokenisation, 
         belief,
         leak=0.3,
         regular=regular,
-        # Numbers that outcomes begin are no outcomes.
+        # Numbers that continuations begin are no continuations.
         elsewhere=("13", " 120", "nobody", " 1x"),
     )
-    found = leaking.outcome_probabilities()
+    found = leaking.continuation_probabilities()
     np.testing.assert_allclose(np.exp(found.log_probabilities[0]), 0.7 * belief, rtol=1e-9)
     assert found.mass[0] == pytest.approx(0.7)
-    # The naive reading takes 13 and 120 for outcomes, unless each outcome is a token.
+    # The naive reading takes 13 and 120 for continuations, unless each of these is a token.
     of_one_token = tokenisation == "single" and regular == 1
     assert of_one_token or abs(found.naive[0] - belief).max() > 0.05
 
@@ -52,7 +52,7 @@ def test_counts_come_as_often_as_they_should():
     assert abs(other / 40000 - 0.2) < 4 * np.sqrt(0.16 / 40000)
 
 
-def test_replies_say_outcomes_and_tell_their_most_probable_tokens():
+def test_replies_say_continuations_and_tell_their_most_probable_tokens():
     speaking = sampler("digits", leak=0.0)
     rng = np.random.default_rng(5)
     replies = [speaking.reply(rng, top=20) for _ in range(200)]

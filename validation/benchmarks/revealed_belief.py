@@ -755,7 +755,7 @@ def wordings(data: Answers) -> Shown:
 @PAPER.part("Known beliefs, read back", compared=False, optional=True)
 def read_back(data: Answers) -> Shown:
     """Largest deviation of a share from the agent's belief, over the contexts that are not flagged.
-    It is by the reading of whole outcomes, and if one takes the tokens of an outcome for it.
+    It is by the reading of whole strings, and if one takes the tokens of an outcome for it.
     """
     revealed: Revealed = data.once(material)
     rows = []

@@ -21,10 +21,12 @@ from knownminds.inference.chance.revealed_belief import (
     Source,
     context_name,
 )
-from knownminds.llm_adapters import Adapter, Failed, Reply, Sampling, TellsOutcomes
+from knownminds.llm_adapters import Adapter, Failed, Reply, Sampling, TellsContinuations
 from knownminds.llm_adapters.configuration import Participant
-from knownminds.llm_adapters.outcomes.outcome_probabilities import OutcomeProbabilities
-from knownminds.llm_adapters.outcomes.outcome_tree import extends
+from knownminds.llm_adapters.continuations.continuation_probabilities import (
+    ContinuationProbabilities,
+)
+from knownminds.llm_adapters.continuations.continuation_tree import extends
 from knownminds.llm_adapters.providers.token_sampler import TokenSampler
 from knownminds.llm_adapters.runs.admission import Caps
 from knownminds.llm_adapters.runs.ledger import Ledger, stays_in
@@ -109,7 +111,7 @@ class Interview:
         def read(what: Asked, grid: Sequence[ContextGrid], wording: int) -> Readings:
             if source != "exact":
                 return self._read_answers(adapter, grid, source, who)
-            assert isinstance(adapter, TellsOutcomes)
+            assert isinstance(adapter, TellsContinuations)
             items = self._items(what, grid, plain)
             return exact_beliefs(adapter, items, question)
 
@@ -226,12 +228,12 @@ def source_of(adapter: Adapter, source: Source | None) -> Source:
     Failed
         If it lacks what the options need, or has no log-probabilities and states nothing.
     """
-    exact, model = isinstance(adapter, TellsOutcomes), adapter.model
+    exact, model = isinstance(adapter, TellsContinuations), adapter.model
     some = "top_log_probabilities" in adapter.heeds
     why = ""
     if source == "exact" and not exact:
         why = (
-            f"The exact probability of whole outcomes is known of local models; {model} does not "
+            f"The exact probability of continuations is known of local models; {model} does not "
             f"tell it. Use --source {'top-k' if some else 'sampled'}."
         )
     elif source == "top-k" and not some:
@@ -251,24 +253,22 @@ def source_of(adapter: Adapter, source: Source | None) -> Source:
 
 def sent_as(adapter: Adapter, items: Sequence[ChanceItem]) -> str:
     """Say in which form a model gets prompts: one of `SENT`."""
-    if not isinstance(adapter, TellsOutcomes):
+    if not isinstance(adapter, TellsContinuations):
         return "messages"
     return "template" if all(adapter.templated(item.prompt) for item in items) else "text"
 
 
 def exact_beliefs(
-    adapter: TellsOutcomes, items: Sequence[ChanceItem], question: RevealQuestion
+    adapter: TellsContinuations, items: Sequence[ChanceItem], question: RevealQuestion
 ) -> Readings:
-    """Ask a local model for the probability of each whole outcome, all items in one pass."""
-    outcomes = adapter.log_probabilities(
+    """Ask a local model how probable each outcome is as continuation, all items in one pass."""
+    found = adapter.log_probabilities(
         [item.prompt for item in items],
         [item.set_up.outcomes for item in items],
         progress=question.progress,
     )
-    beliefs = [
-        _exact(item, outcome, question) for item, outcome in zip(items, outcomes, strict=True)
-    ]
-    return _readings(items, beliefs, [outcome.naive[0] for outcome in outcomes])
+    beliefs = [_exact(item, exact, question) for item, exact in zip(items, found, strict=True)]
+    return _readings(items, beliefs, [exact.naive[0] for exact in found])
 
 
 def known_beliefs(
@@ -297,7 +297,7 @@ def known_beliefs(
             space=question.space, leak=question.leak,
         )  # fmt: skip
         rng = session_stream(question.seed, KNOWN, k, *([wording] if wording > 1 else []))
-        exact = speaker.outcome_probabilities()
+        exact = speaker.continuation_probabilities()
         if source == "exact":
             beliefs.append(_exact(item, exact, question))
         elif source == "top-k":
@@ -401,8 +401,8 @@ def _readings(
     return Readings(items, joined, *whole)
 
 
-def _exact(item: ChanceItem, outcomes: OutcomeProbabilities, question: RevealQuestion) -> Belief:
-    probability = np.exp(outcomes.log_probabilities[0])
+def _exact(item: ChanceItem, exact: ContinuationProbabilities, question: RevealQuestion) -> Belief:
+    probability = np.exp(exact.log_probabilities[0])
     return Belief.of(item.set_up, "exact", probability, question.threshold)
 
 

@@ -1,4 +1,4 @@
-"""Exact probabilities of whole outcomes, as strings, under a local language model."""
+"""Exact probabilities of continuations, as whole strings, under a local language model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scipy.special import logsumexp, softmax
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.tabled_result import TabledResult
 
-from .outcome_tree import Array, OutcomeTree, TokenTexts, extends, spellings_of
+from .continuation_tree import Array, ContinuationTree, TokenTexts, extends, spellings_of
 from .tree_pass import Job, logits_behind
 
 POSITIONS = 512  # tokens that go through a model at once
@@ -52,37 +52,37 @@ class TokenPrompt:
 
 
 @dataclass(frozen=True)
-class OutcomeProbabilities(TabledResult):
-    """How probable each outcome is as continuation of each prompt.
+class ContinuationProbabilities(TabledResult):
+    """How probable each continuation of each prompt is.
 
     Parameters
     ----------
-    outcomes : their names
-    log_probabilities : natural logarithm of the probability of exactly this outcome, and then
-        something that does not make its last word or number longer, [prompts, outcomes]
+    continuations : the texts
+    log_probabilities : natural logarithm of the probability of exactly this text, and then
+        something that does not make its last word or number longer, [prompts, continuations]
     prompt_hashes : SHA-256 of the tokens of each prompt
-    begun : logarithm of the probability that the outcome is said, whatever follows, [prompts,
-        outcomes]: the naive reading, in which 1 has what 10, 11 and 12 have; None if not known
+    begun : logarithm of the probability that the text is said, whatever follows, [prompts,
+        continuations]: the naive reading, in which 1 has what 10, 11 and 12 have; None if not known
     """
 
-    outcomes: tuple[str, ...]
+    continuations: tuple[str, ...]
     log_probabilities: Array
     prompt_hashes: tuple[str, ...]
     begun: Array | None = None
 
     @property
     def probabilities(self) -> Array:
-        """Normalised over the outcomes, [prompts, outcomes]."""
+        """Normalised over the continuations, [prompts, continuations]."""
         total = logsumexp(self.log_probabilities, axis=1, keepdims=True)
-        with np.errstate(invalid="ignore"):  # NaN where no outcome is possible
+        with np.errstate(invalid="ignore"):  # NaN where none is possible
             normalised: Array = np.exp(self.log_probabilities - total)
         return normalised
 
     @property
     def naive(self) -> Array:
-        """What the probability of the outcomes' tokens alone says, [prompts, outcomes].
+        """What the probability of their tokens alone says, [prompts, continuations].
 
-        Normalised over the outcomes; wrong where an outcome begins another one, or a word or
+        Normalised over the continuations; wrong where one begins another one, or a word or
         number that is none. For comparison only.
         """
         if self.begun is None:
@@ -92,18 +92,18 @@ class OutcomeProbabilities(TabledResult):
 
     @property
     def mass(self) -> Array:
-        """Probability of all outcomes together, before normalising, [prompts]."""
+        """Probability of all continuations together, before normalising, [prompts]."""
         mass: Array = np.exp(logsumexp(self.log_probabilities, axis=1))
         return mass
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per prompt and outcome."""
+        """One row per prompt and continuation."""
         n, k = self.log_probabilities.shape
         return pd.DataFrame(
             {
                 "prompt": np.repeat(np.arange(n), k),
                 "prompt_hash": [name for name in self.prompt_hashes for _ in range(k)],
-                "outcome": self.outcomes * n,
+                "continuation": self.continuations * n,
                 "probability": self.probabilities.ravel(),
                 "log_probability": self.log_probabilities.ravel(),
                 "mass": np.repeat(self.mass, k),
@@ -111,23 +111,23 @@ class OutcomeProbabilities(TabledResult):
         )
 
 
-def outcome_probabilities(
+def continuation_probabilities(
     model: Any,
     tokenizer: Any,
     prompts: Sequence[TokenPrompt],
-    outcomes: Sequence[Sequence[str]],
+    continuations: Sequence[Sequence[str]],
     *,
     positions: int = POSITIONS,
     texts: TokenTexts | None = None,
     check: bool = True,
     progress: Callable[[int, int], None] | None = None,
-) -> list[OutcomeProbabilities]:
-    """Compute the probability of each outcome as a whole string behind each prompt.
+) -> list[ContinuationProbabilities]:
+    """Compute the probability of each continuation of each prompt, as a whole string.
 
     Under a tokenizer that cuts numbers into digits the token "1" begins 10, 11 and 12 as well. So
-    its probability is not that of the outcome 1. Here it is P(string) x P(stop | string), summed
+    its probability is not that of the string 1. Here it is P(string) x P(stop | string), summed
     over all ways to cut the string into tokens and over its spellings. A stop is a special token,
-    or text that does not make the last word or number longer (`outcome_tree.extends`).
+    or text that does not make the last word or number longer (`continuation_tree.extends`).
 
     All paths stand as a tree behind their prompt and go through the model together, each token
     seeing its ancestors only. So do the prompts of a portion, whose common beginning is computed
@@ -140,8 +140,8 @@ def outcome_probabilities(
     tokenizer
         Its tokenizer.
     prompts
-        They end right before the outcome; a space before the outcome belongs to the outcome.
-    outcomes
+        They end right before the continuation; a space before it belongs to it.
+    continuations
         Those of each prompt. One is said with a space before it or without one. The latter counts
         only if it does not run on from the last word of the prompt.
     positions
@@ -161,27 +161,27 @@ def outcome_probabilities(
         or a prompt is longer than the model can read.
     """
     texts = texts or TokenTexts.of(tokenizer)
-    trees: dict[tuple[tuple[str, ...], tuple[tuple[str, int], ...]], OutcomeTree] = {}
+    trees: dict[tuple[tuple[str, ...], tuple[tuple[str, int], ...]], ContinuationTree] = {}
     jobs: list[Job] = []
-    for prompt, names in zip(prompts, outcomes, strict=True):
+    for prompt, names in zip(prompts, continuations, strict=True):
         # A word right behind a word would be another word.
         counted = tuple(s for s in spellings_of(names) if not extends(prompt.text, s[0]))
         _check_boundary(tokenizer, prompt, [text for text, _ in counted])
         key = (tuple(names), counted)
         if key not in trees:
-            trees[key] = OutcomeTree.grow(texts, names, counted)
+            trees[key] = ContinuationTree.grow(texts, names, counted)
         jobs.append(Job(prompt.tokens, trees[key]))
     _check_model(model, jobs)
     longest = max(range(len(jobs)), key=lambda i: len(jobs[i].prompt), default=0)
-    results: dict[int, OutcomeProbabilities] = {}
+    results: dict[int, ContinuationProbabilities] = {}
     for i, logits in logits_behind(model, jobs, positions):
         rows = logits.log_softmax(-1)
         if check and i == longest:
             _check_tree(model, jobs[i], rows)
         values = jobs[i].tree.probabilities(row.cpu().double().numpy() for row in rows)
         exact, begun = (array[None] for array in values)
-        names = jobs[i].tree.outcomes
-        results[i] = OutcomeProbabilities(names, exact, (prompts[i].hash,), begun)
+        names = jobs[i].tree.continuations
+        results[i] = ContinuationProbabilities(names, exact, (prompts[i].hash,), begun)
         if progress is not None:
             progress(len(results), len(jobs))
     return [results[i] for i in range(len(jobs))]
@@ -194,9 +194,9 @@ def _check_boundary(tokenizer: Any, prompt: TokenPrompt, following: Sequence[str
     for text, tokens in zip(following, whole, strict=True):
         if tuple(tokens[: len(prompt.tokens)]) != prompt.tokens:
             raise ValueError(
-                "The tokens of a prompt stay the same when an outcome follows; "
+                "The tokens of a prompt stay the same when a continuation follows; "
                 f"{prompt.text[-20:]!r} and {text!r} are cut anew together. End the prompt before "
-                "its last blank or sign, which belongs to the outcome."
+                "its last blank or sign, which belongs to the continuation."
             )
 
 
@@ -219,8 +219,8 @@ def _check_model(model: Any, jobs: Sequence[Job]) -> None:
     longest = max(lengths, default=0)
     if limit is not None and longest > limit:
         raise ValueError(
-            f"This model {why} {limit} tokens; the longest prompt with an outcome has {longest}. "
-            "Shorten the prompt."
+            f"This model {why} {limit} tokens; the longest prompt with a continuation has "
+            f"{longest}. Shorten the prompt."
         )
 
 
@@ -240,7 +240,7 @@ def _check_tree(model: Any, job: Job, rows: Any) -> None:
     difference = float((logits.log_softmax(-1) - rows[nodes]).abs().max())
     if not difference <= LARGEST_DIFFERENCE:
         raise ValueError(
-            "Outcomes are computed together with models that heed a mask of four dimensions; "
+            "Continuations are computed together by models that heed a mask of four dimensions; "
             f"{type(model).__name__} gives log-probabilities that differ by {difference:.1g} from "
             "those of a plain pass. Load it with attn_implementation='eager', or use another."
         )

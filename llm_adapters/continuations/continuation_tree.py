@@ -1,4 +1,4 @@
-"""All ways in which outcomes can be said in tokens, as one tree behind a prompt."""
+"""All ways in which continuations can be said in tokens, as one tree behind a prompt."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 LARGEST_TREE = 4096  # nodes; each is a position that the model has to go through
-NONE = -1  # the position of no outcome
+NONE = -1  # the position of no continuation
 
 # What joins two parts of a number, of a word, or of both: 1.5 1,000 3:1 1/6, day's, 6-sided.
 _IN_NUMBERS, _IN_WORDS, _IN_BOTH = ".,:/", "'’", "-"
@@ -115,7 +115,7 @@ class TokenTexts:
         """Length of the longest text in bytes."""
         return max(map(len, self.tokens), default=0)
 
-    def behind(self, rest: bytes, tail: str) -> Continuing:
+    def behind(self, rest: bytes, tail: str) -> Extending:
         """Sort the tokens that finish a text and say more.
 
         Parameters
@@ -125,8 +125,8 @@ class TokenTexts:
         tail
             How the text ends, see `_tail`.
         """
-        continuing = self._known.get((rest, tail))
-        if continuing is None:
+        extending = self._known.get((rest, tail))
+        if extending is None:
             sorted_out: dict[bool | None, list[int]] = {False: [], True: [], None: []}
             begin = bisect_left(self._alphabetic, (rest,))
             for text, token in islice(self._alphabetic, begin, None):
@@ -134,20 +134,20 @@ class TokenTexts:
                     break
                 if len(text) > len(rest):
                     sorted_out[_judge(tail, text[len(rest) :])].append(token)
-            continuing = Continuing(*(np.array(v, dtype=np.int64) for v in sorted_out.values()))
-            self._known[rest, tail] = continuing
-        return continuing
+            extending = Extending(*(np.array(v, dtype=np.int64) for v in sorted_out.values()))
+            self._known[rest, tail] = extending
+        return extending
 
     @cached_property
     def _alphabetic(self) -> list[tuple[bytes, int]]:
         return sorted((text, i) for i, text in enumerate(self.texts) if text is not None)
 
     @cached_property
-    def _known(self) -> dict[tuple[bytes, str], Continuing]:
+    def _known(self) -> dict[tuple[bytes, str], Extending]:
         return {}
 
 
-class Continuing(NamedTuple):
+class Extending(NamedTuple):
     """Tokens by what they do to the last word or number of the text before them.
 
     Parameters
@@ -197,35 +197,35 @@ class NextTokens(NamedTuple):
 
     Parameters
     ----------
-    outcomes : position of the outcome that has then been said and is over, [tokens]; `NONE` if
+    continuations : position of the one that has then been said and is over, [tokens]; `NONE` if
         none has, and where the token is one of `further`
     default : the same of special tokens, and of those that the tokenizer does not know
     further : tokens behind which it is not decided
     """
 
-    outcomes: NDArray[np.int64]
+    continuations: NDArray[np.int64]
     default: int
     further: tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class OutcomeTree:
-    """All token paths of all spellings of outcomes; node 0 is the end of the prompt.
+class ContinuationTree:
+    """All token paths of all spellings of continuations; node 0 is the end of the prompt.
 
-    Every text that a model may say is that of one outcome or of none. It is of the longest one that
-    it begins with and that nothing makes longer ("New York" is not "New"). So the tokens behind a
-    node are sorted by outcome, and only those behind which it is not decided have nodes.
+    Every text that a model may say is one continuation or none. It is the longest one that it
+    begins with and that nothing makes longer ("New York" is not "New"). So the tokens behind a
+    node are sorted by continuation, and only those behind which it is not decided have nodes.
 
     Parameters
     ----------
-    outcomes : their names
+    continuations : the texts
     tokens : token of each node; of node 0 it means nothing
     parents : node before each, -1 for node 0; parents stand before their children
     next_tokens : what may follow the text of each node
-    said : pairs of a node where a spelling has just been said in full, and its outcome
+    said : pairs of a node where a spelling has just been said in full, and its continuation
     """
 
-    outcomes: tuple[str, ...]
+    continuations: tuple[str, ...]
     tokens: tuple[int, ...]
     parents: tuple[int, ...]
     next_tokens: tuple[NextTokens, ...]
@@ -233,14 +233,14 @@ class OutcomeTree:
 
     @classmethod
     def grow(
-        cls, texts: TokenTexts, outcomes: Sequence[str], spellings: Sequence[tuple[str, int]]
-    ) -> OutcomeTree:
+        cls, texts: TokenTexts, continuations: Sequence[str], spellings: Sequence[tuple[str, int]]
+    ) -> ContinuationTree:
         """Follow every path.
 
         Parameters
         ----------
         spellings
-            All that counts as saying an outcome, each with the outcome's position.
+            All that counts as saying a continuation, each with the continuation's position.
 
         Raises
         ------
@@ -263,23 +263,23 @@ class OutcomeTree:
                 said.append(text + (texts.texts[token] or b""))
             if len(tokens) > LARGEST_TREE:
                 raise ValueError(
-                    f"Outcomes are short enough for a tree of {LARGEST_TREE} tokens; these have "
-                    "more ways to be cut into tokens. Shorten them."
+                    f"Continuations are short enough for a tree of {LARGEST_TREE} tokens; these "
+                    "have more ways to be cut into tokens. Shorten them."
                 )
-        outcome_of = dict(spelled)
-        whole = tuple((n, outcome_of[text]) for n, text in enumerate(said) if text in outcome_of)
-        return cls(tuple(outcomes), tuple(tokens), tuple(parents), tuple(next_tokens), whole)
+        position = dict(spelled)
+        whole = tuple((n, position[text]) for n, text in enumerate(said) if text in position)
+        return cls(tuple(continuations), tuple(tokens), tuple(parents), tuple(next_tokens), whole)
 
     def path(self, node: int) -> tuple[int, ...]:
         """Return the tokens from the prompt to a node."""
         return (*self.path(self.parents[node]), self.tokens[node]) if node else ()
 
     def probabilities(self, rows: Iterable[Array]) -> tuple[Array, Array]:
-        """Put together the log-probabilities of the outcomes.
+        """Put together the log-probabilities of the continuations.
 
-        The probability of an outcome is that of saying exactly this, and then something that does
-        not make its last word or number longer. It is the sum over nodes of P(path) x P(a token
-        that ends it).
+        The probability of one is that of saying exactly this, and then something that does not
+        make its last word or number longer. It is the sum over nodes of P(path) x P(a token that
+        ends it).
 
         Parameters
         ----------
@@ -288,10 +288,10 @@ class OutcomeTree:
 
         Returns
         -------
-        Log-probabilities of the outcomes, [outcomes]; and those that the outcome is said, whatever
-        follows, which is no probability of the outcome where another one begins with it.
+        Log-probabilities of the continuations, [continuations]; and those that each is said,
+        whatever follows, which is no probability of it where another one begins with it.
         """
-        n = len(self.outcomes)
+        n = len(self.continuations)
         exact, begun = np.full(n, -np.inf), np.full(n, -np.inf)
         children: dict[int, list[int]] = defaultdict(list)
         for node, parent in enumerate(self.parents):
@@ -299,9 +299,11 @@ class OutcomeTree:
         reached = np.zeros(len(self.tokens))
         for node, row in enumerate(rows):
             next_tokens = self.next_tokens[node]
-            more = len(row) - len(next_tokens.outcomes)
-            outcomes = np.pad(next_tokens.outcomes, (0, more), constant_values=next_tokens.default)
-            shares = np.bincount(outcomes + 1, weights=np.exp(row), minlength=n + 1)[1:]
+            more = len(row) - len(next_tokens.continuations)
+            position = np.pad(
+                next_tokens.continuations, (0, more), constant_values=next_tokens.default
+            )
+            shares = np.bincount(position + 1, weights=np.exp(row), minlength=n + 1)[1:]
             with np.errstate(divide="ignore"):
                 exact = np.logaddexp(exact, reached[node] + np.log(shares))
             for child in children[node]:
@@ -318,22 +320,22 @@ def _next_tokens(
     said: bytes,
 ) -> NextTokens:
     """Sort the tokens behind a text; spellings come from the shortest to the longest."""
-    outcomes = np.full(len(texts.texts), NONE)
+    continuations = np.full(len(texts.texts), NONE)
     default = NONE
     further: dict[int, None] = {}
-    for k, (text, outcome) in enumerate(spelled):
+    for k, (text, continuation) in enumerate(spelled):
         tail = _tail(text.decode())
         if said.startswith(text):
             more = said[len(text) :]
             longer = _judge(tail, more) if more else None
             if longer is False:
-                outcomes[:] = default = outcome
+                continuations[:] = default = continuation
             elif longer is None:
                 behind = texts.behind(b"", _tail(said.decode()))
                 others = np.concatenate([behind.longer, behind.undecided])
-                before = outcomes[others]
-                outcomes[:] = default = outcome
-                outcomes[others] = before
+                before = continuations[others]
+                continuations[:] = default = continuation
+                continuations[others] = before
                 further |= dict.fromkeys(behind.undecided.tolist())
         elif text.startswith(said):
             rest = text[len(said) :]
@@ -341,10 +343,10 @@ def _next_tokens(
                 if len(said) + end in open_ends[k]:
                     further |= dict.fromkeys(texts.tokens.get(rest[:end], ()))
             behind = texts.behind(rest, tail)
-            outcomes[behind.ending] = outcome
+            continuations[behind.ending] = continuation
             further |= dict.fromkeys(behind.undecided.tolist())
-    outcomes[list(further)] = NONE
-    return NextTokens(outcomes, default, tuple(further))
+    continuations[list(further)] = NONE
+    return NextTokens(continuations, default, tuple(further))
 
 
 def _open_ends(texts: TokenTexts, text: bytes) -> set[int]:
@@ -362,23 +364,24 @@ def _open_ends(texts: TokenTexts, text: bytes) -> set[int]:
             ends.add(begin)
     if 0 not in ends:
         raise ValueError(
-            f"Outcomes can be said in the model's tokens; {text.decode()!r} cannot. Name them "
-            "otherwise."
+            f"Continuations can be said in the model's tokens; {text.decode()!r} cannot. Word "
+            "them otherwise."
         )
     return ends
 
 
-def spellings_of(outcomes: Sequence[str]) -> list[tuple[str, int]]:
-    """List all that counts as saying an outcome, each with the outcome's position.
+def spellings_of(continuations: Sequence[str]) -> list[tuple[str, int]]:
+    """List all that counts as saying a continuation, each with the continuation's position.
 
-    It is the outcome with a space before it, and without.
+    It is the continuation with a space before it, and without.
     """
-    if isinstance(outcomes, str) or len(outcomes) < 1 or len(set(outcomes)) < len(outcomes):
-        raise ValueError(f"Outcomes are a list of different strings; got {outcomes!r}.")
-    for outcome in outcomes:
-        if not outcome or outcome != outcome.strip():
+    n = len(continuations)
+    if isinstance(continuations, str) or not n or len(set(continuations)) < n:
+        raise ValueError(f"Continuations are a list of different strings; got {continuations!r}.")
+    for one in continuations:
+        if not one or one != one.strip():
             raise ValueError(
-                f"An outcome has letters, digits or signs, and no blanks around it; got "
-                f"{outcome!r}. The space before it is part of one of its spellings."
+                f"A continuation has letters, digits or signs, and no blanks around it; got "
+                f"{one!r}. The space before it is part of one of its spellings."
             )
-    return [(text, k) for k, outcome in enumerate(outcomes) for text in (f" {outcome}", outcome)]
+    return [(text, k) for k, one in enumerate(continuations) for text in (f" {one}", one)]

@@ -1,4 +1,4 @@
-"""Prompts with a tree of outcomes behind each go through a model, each token a single time."""
+"""Prompts with a tree of continuations behind each go through a model, each token a single time."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .outcome_tree import OutcomeTree
+from .continuation_tree import ContinuationTree
 
 
 class Job(NamedTuple):
-    """A prompt, as tokens, and the outcomes behind it."""
+    """A prompt, as tokens, and its continuations."""
 
     prompt: tuple[int, ...]
-    tree: OutcomeTree
+    tree: ContinuationTree
 
 
 def logits_behind(model: Any, jobs: Sequence[Job], positions: int) -> Iterator[tuple[int, Any]]:

@@ -3,7 +3,11 @@ import re
 import numpy as np
 import pytest
 
-from knownminds.llm_adapters.outcomes.outcome_tree import OutcomeTree, TokenTexts, spellings_of
+from knownminds.llm_adapters.continuations.continuation_tree import (
+    ContinuationTree,
+    TokenTexts,
+    spellings_of,
+)
 
 STOP = 0  # the special token
 
@@ -14,8 +18,8 @@ def texts(*signs):
     )
 
 
-def grow(known, outcomes):
-    return OutcomeTree.grow(known, outcomes, spellings_of(outcomes))
+def grow(known, continuations):
+    return ContinuationTree.grow(known, continuations, spellings_of(continuations))
 
 
 def probabilities(tree, known, next_token):
@@ -42,9 +46,9 @@ _LONGER = re.compile(
 )
 
 
-def by_brute_force(known, outcomes, next_token, length):
-    """Say everything of a length and look at whole texts: the longest outcome said gets it."""
-    totals = dict.fromkeys(outcomes, 0.0)
+def by_brute_force(known, continuations, next_token, length):
+    """Say everything of a length and look at whole texts: the longest continuation said gets it."""
+    totals = dict.fromkeys(continuations, 0.0)
 
     def say(path, probability):
         if len(path) < length and STOP not in path:
@@ -53,9 +57,9 @@ def by_brute_force(known, outcomes, next_token, length):
             return
         said = b"".join(known.texts[token] for token in path if token != STOP).decode()
         hits = [
-            outcome
-            for outcome in outcomes
-            for text in (outcome, f" {outcome}")
+            continuation
+            for continuation in continuations
+            for text in (continuation, f" {continuation}")
             if said.startswith(text) and not _LONGER.match(said, len(text))
         ]
         if hits:
@@ -66,7 +70,7 @@ def by_brute_force(known, outcomes, next_token, length):
 
 
 def test_a_uniform_participant_does_not_seem_to_favour_the_digit_that_begins_other_numbers():
-    outcomes = [str(n) for n in range(1, 13)]
+    continuations = [str(n) for n in range(1, 13)]
     known = texts(*"0123456789", " ")
 
     def next_token(path):
@@ -76,19 +80,19 @@ def test_a_uniform_participant_does_not_seem_to_favour_the_digit_that_begins_oth
             p[-1] = 1.0
             return p
         number = "".join(str(token - 1) for token in path[1:])
-        begun = [outcome for outcome in outcomes if outcome.startswith(number)]
-        for outcome in begun:
-            p[1 + int(outcome[len(number)]) if outcome != number else STOP] += 1 / len(begun)
+        begun = [said for said in continuations if said.startswith(number)]
+        for said in begun:
+            p[1 + int(said[len(number)]) if said != number else STOP] += 1 / len(begun)
         return p
 
-    found = probabilities(grow(known, outcomes), known, next_token)
+    found = probabilities(grow(known, continuations), known, next_token)
     np.testing.assert_allclose(found, 1 / 12, rtol=1e-12)
     first_digit = next_token((11,))[2:11]  # the trap: what one token seems to say
     np.testing.assert_allclose(first_digit, [4 / 12] + [1 / 12] * 8)
 
 
 @pytest.mark.parametrize(
-    ("signs", "outcomes", "length"),
+    ("signs", "continuations", "length"),
     [
         (["0", "1", " ", ".", "x"], ["0", "1", "10", "11"], 5),
         (["1", " ", "-", " 1", "11", "1-"], ["1", "11"], 5),
@@ -100,17 +104,17 @@ def test_a_uniform_participant_does_not_seem_to_favour_the_digit_that_begins_oth
 )
 @pytest.mark.parametrize("seed", [0, 1])
 def test_all_paths_together_are_what_brute_force_finds_in_whole_texts(
-    signs, outcomes, length, seed
+    signs, continuations, length, seed
 ):
     known = texts(*signs)
     next_token = random_participant(len(known.texts), seed)
-    found = probabilities(grow(known, outcomes), known, next_token)
-    brute = by_brute_force(known, outcomes, next_token, length)
+    found = probabilities(grow(known, continuations), known, next_token)
+    brute = by_brute_force(known, continuations, next_token, length)
     np.testing.assert_allclose(found, brute, rtol=1e-9)
     assert (brute > 0).all()
 
 
-def test_without_the_stop_the_shorter_outcome_would_take_the_longer_ones_part():
+def test_without_the_stop_the_shorter_continuation_would_take_the_longer_ones_part():
     known = texts("0", "1", " ", ".", "x")
     next_token = random_participant(len(known.texts), 0)
     tree = grow(known, ["1", "10"])

@@ -5,10 +5,14 @@ import numpy as np
 import pytest
 from tiny_llama import tiny_llama, tiny_tokenizer
 
-from knownminds.llm_adapters.outcomes import outcome_probabilities as module
-from knownminds.llm_adapters.outcomes.outcome_probabilities import TokenPrompt
-from knownminds.llm_adapters.outcomes.outcome_tree import OutcomeTree, TokenTexts, spellings_of
-from knownminds.llm_adapters.outcomes.tree_pass import Job, logits_behind
+from knownminds.llm_adapters.continuations import continuation_probabilities as module
+from knownminds.llm_adapters.continuations.continuation_probabilities import TokenPrompt
+from knownminds.llm_adapters.continuations.continuation_tree import (
+    ContinuationTree,
+    TokenTexts,
+    spellings_of,
+)
+from knownminds.llm_adapters.continuations.tree_pass import Job, logits_behind
 
 # What follows needs torch.
 
@@ -36,9 +40,9 @@ def prompts(tokenizer, *texts):
     return [TokenPrompt.of(tokenizer, text) for text in texts]
 
 
-def log_probabilities(model, tokenizer, prompts, outcomes, **how):
-    each = [outcomes] * len(prompts)
-    found = module.outcome_probabilities(model, tokenizer, prompts, each, **how)
+def log_probabilities(model, tokenizer, prompts, continuations, **how):
+    each = [continuations] * len(prompts)
+    found = module.continuation_probabilities(model, tokenizer, prompts, each, **how)
     return np.concatenate([one.log_probabilities for one in found])
 
 
@@ -53,12 +57,12 @@ def plain(model, tokens):
 _LONGER = re.compile(r"(?<=\d)[\dx]|(?<=\d)[.:](?=\d)|(?<=\d[.:])\d|(?<=x)[\dx]")
 
 
-def by_brute_force(model, tokenizer, prompt, outcomes, length):
+def by_brute_force(model, tokenizer, prompt, continuations, length):
     """Say everything of a length, by ordinary passes, and look at whole texts."""
     import torch
 
     texts = ["", *(tokenizer.decode([i]) for i in range(1, len(tokenizer)))]
-    totals = dict.fromkeys(outcomes, 0.0)
+    totals = dict.fromkeys(continuations, 0.0)
     everything = np.array(list(itertools.product(range(len(tokenizer)), repeat=length)))
     for part in np.array_split(everything, 1 + len(everything) // 4000):
         whole = torch.tensor(np.hstack([np.tile(prompt.tokens, (len(part), 1)), part]))
@@ -68,10 +72,10 @@ def by_brute_force(model, tokenizer, prompt, outcomes, length):
         for tokens, p in zip(part.tolist(), chosen.double().sum(-1).exp().tolist(), strict=True):
             tokens = tokens[: tokens.index(0)] if 0 in tokens else tokens
             said = "".join(texts[token] for token in tokens)
-            for outcome, text in itertools.product(outcomes, ("", " ")):
-                text += outcome
+            for continuation, text in itertools.product(continuations, ("", " ")):
+                text += continuation
                 if said.startswith(text) and not _LONGER.match(said, len(text)):
-                    totals[outcome] += p
+                    totals[continuation] += p
     return np.array(list(totals.values()))
 
 
@@ -79,12 +83,12 @@ def test_probabilities_are_those_of_brute_force(torch):
     tokenizer = tiny_tokenizer(["0", "1", " ", "."], [(" ", "1"), ("1", "0")])
     model = tiny_llama(len(tokenizer))
     (prompt,) = prompts(tokenizer, ".")
-    outcomes = ["0", "1", "10"]
+    continuations = ["0", "1", "10"]
     length = 5  # " ", "1", "0", ".", and a digit or none
-    found = log_probabilities(model, tokenizer, [prompt], outcomes)
+    found = log_probabilities(model, tokenizer, [prompt], continuations)
     model.double()
-    exact = log_probabilities(model, tokenizer, [prompt], outcomes)
-    brute = by_brute_force(model, tokenizer, prompt, outcomes, length)
+    exact = log_probabilities(model, tokenizer, [prompt], continuations)
+    brute = by_brute_force(model, tokenizer, prompt, continuations, length)
     np.testing.assert_allclose(np.exp(found[0]), brute, atol=1e-6)
     # In double precision nothing is left of the difference.
     np.testing.assert_allclose(np.exp(exact[0]), brute, rtol=1e-9)
@@ -93,9 +97,9 @@ def test_probabilities_are_those_of_brute_force(torch):
 @pytest.mark.parametrize("positions", [1, 40, 1000])
 def test_a_tree_gives_every_path_what_a_plain_pass_gives_it(model, tokenizer, positions):
     texts = TokenTexts.of(tokenizer)
-    outcomes = ["1", "12", "1.2", "x2"]
-    tree = OutcomeTree.grow(texts, outcomes, spellings_of(outcomes))
-    other = OutcomeTree.grow(texts, ["0"], spellings_of(["0"]))
+    continuations = ["1", "12", "1.2", "x2"]
+    tree = ContinuationTree.grow(texts, continuations, spellings_of(continuations))
+    other = ContinuationTree.grow(texts, ["0"], spellings_of(["0"]))
     beginnings = prompts(tokenizer, "x :", "x0 0:", "x0 0:", "x0 0 x. 1 2 :", "x0 0 x. 1 :", "x0")
     jobs = [Job(p.tokens, other if k == 4 else tree) for k, p in enumerate(beginnings)]
     for number, logits in logits_behind(model, jobs, positions):
@@ -105,9 +109,9 @@ def test_a_tree_gives_every_path_what_a_plain_pass_gives_it(model, tokenizer, po
             next_tokens = job.tree.next_tokens[node]
             followed = list(next_tokens.further)
             assert rows[node][followed] == pytest.approx(expected[followed], abs=6e-5)
-            for k in set(next_tokens.outcomes.tolist()):
-                of_outcome = next_tokens.outcomes == k
-                sums = [np.log(np.exp(row)[of_outcome].sum()) for row in (rows[node], expected)]
+            for k in set(next_tokens.continuations.tolist()):
+                said = next_tokens.continuations == k
+                sums = [np.log(np.exp(row)[said].sum()) for row in (rows[node], expected)]
                 assert sums[0] == pytest.approx(sums[1], abs=6e-5)
 
 

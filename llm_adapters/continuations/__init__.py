@@ -1,4 +1,4 @@
-"""Exact probabilities of whole outcome strings.
+"""Exact probabilities of the texts that may continue a prompt, each as a whole.
 
 Imported by providers that give token probabilities, and by inference's and validation's chance.
 """
