@@ -110,13 +110,14 @@ def test_a_map_that_is_shipped_can_be_copied(file, tmp_path):
 
 
 def test_settings_that_no_column_tells_are_listed_and_those_that_rows_contradict_asked_for(
-    tmp_path, knownminds
+    tmp_path, knownminds, monkeypatch
 ):
+    monkeypatch.setenv("COLUMNS", "300")
     rows = [f"{s}\t{t}\t{1 + t % 2}\t1" for s in range(2) for t in range(1, 61)]
     file = write(tmp_path, "\n".join(["subjID\ttrial\tchoice\toutcome", *rows]), "b.txt")
     code, said, err = knownminds("import", file)
     assert code == 0, err
-    assert "assumed     n_visits=24, win_probability=[[0.25, 0.25]" in said
+    assert "n_visits=24, win_probability=[[0.25, 0.25], [0.25, 0.75], [0.75, 0.25], [0.75" in said
     asked = "please say  sessions have 60 trials, not 96, and 1 of 4 values of context "
     assert f"{asked}(win_probability); if so planned, give these settings and n_visits" in said
     code, said, err = knownminds("import", file, "--set", "n_visits=15")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 from knownminds.environments import ENVIRONMENTS, Environment, Trials, environment_of, make
@@ -18,6 +19,7 @@ from knownminds.inference.groups.crossed_levels import BETWEEN
 from knownminds.llm_adapters.runs.runner import TRIALS
 from knownminds.validation.engine.arguments import one_of, set_to
 from knownminds.validation.engine.question import verb
+from knownminds.validation.engine.screen import width_of_screen
 from knownminds.validation.imports.account import Account, Tally, account_of, account_of_texts
 from knownminds.validation.imports.exports import (
     begun_once,
@@ -32,7 +34,7 @@ from knownminds.validation.imports.tables import ending_of, head_of, own_trials,
 from knownminds.validation.people.reading import PAGE, is_of_page, read_sessions
 
 from .questions import AskExport, AskImport
-from .trials_of_runs import load
+from .trials_of_runs import lacking_trials, load
 
 BOTH = ("csv", "parquet", "psych-101", "psych-ds")
 WRITTEN = (*BOTH, "psych-201", "hbayesdm", "hssm")
@@ -84,7 +86,8 @@ class Exchanged:
         if self.out is not None:
             written = f"{self.answered}, written to {self.out}"
         told = "" if self.account is None else str(self.account)
-        return "\n".join(filter(None, (told, written, self.warning)))
+        lines = "\n".join(filter(None, (told, written, self.warning))).splitlines()
+        return "\n".join(line for text in lines for line in _wrapped(text))
 
     def to_dict(self) -> dict[str, Any]:
         """Return sizes, statuses of the answers, and the account."""
@@ -162,7 +165,22 @@ def run_import(question: AskImport) -> Exchanged:
     if question.save_map is not None and imported.mapping is not None:
         told = ColumnMap(name_of(question.environment) or "", settings=question.settings or {})
         imported.mapping.merged(told).save(question.save_map)
-    return Exchanged(imported.trials, question.out, imported.account)
+    lacking = _lacking(imported.trials)
+    return Exchanged(imported.trials, question.out, imported.account, "\n".join(lacking))
+
+
+def _lacking(trials: Trials) -> list[str]:
+    """Return a sentence for each experiment of which sessions lack trials."""
+    frame = trials.frame
+    named = frame.groupby("environment") if "environment" in frame else ()
+    known = [(make(str(name)), Trials(rows)) for name, rows in named if name in ENVIRONMENTS]
+    return [text for one in known for text in lacking_trials(*one)]
+
+
+def _wrapped(line: str) -> list[str]:
+    """Return a line as the screen has room for it; what goes on stands under its words."""
+    under = " " * 14 if line.startswith("  ") else ""
+    return wrap(line, width_of_screen(), subsequent_indent=under, break_on_hyphens=False)
 
 
 def _imported(question: AskImport, paths: Sequence[Path], mapping: ColumnMap | None) -> Imported:

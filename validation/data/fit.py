@@ -56,7 +56,13 @@ from .support import (
     support_of,
     unreadable_there,
 )
-from .trials_of_runs import copied_sessions, of_several_servers, read_one, rows_where
+from .trials_of_runs import (
+    copied_sessions,
+    lacking_trials,
+    of_several_servers,
+    read_one,
+    rows_where,
+)
 
 if TYPE_CHECKING:
     from knownminds.inference import HierarchicalFit
@@ -201,7 +207,9 @@ class FitTask:
         known = hidden and set(hidden) <= set(trials.frame)
         assumed = bool(environment.feedback and not known and not told)
         frame, how = _sessions(trials, question.separate)
-        return cls._chosen(question, source, agent, environment, frame, assumed, (*chosen, *how))
+        lacking, notes = lacking_trials(environment, trials), (*chosen, *how)
+        task = cls._chosen(question, source, agent, environment, frame, assumed, notes)
+        return replace(task, warnings=(*task.warnings, *lacking))
 
     @classmethod
     def _over_cells(cls, question: AskFit) -> FitTask:

@@ -66,6 +66,7 @@ from .trials_of_runs import (
     CONDITIONS,
     also_called,
     copied_sessions,
+    lacking_trials,
     of_several_servers,
     read_one,
     rows_where,
@@ -190,7 +191,7 @@ def scores_of(question: AskScore) -> Scored:
         }
     counts = pd.concat(rates, ignore_index=True)
     answers = counts.groupby("outcome", sort=False)["count"].sum()
-    copies = [text for one in parts for text in copied_sessions(*one)]
+    doubts = [t for one in parts for t in (*copied_sessions(*one), *lacking_trials(*one))]
     notes = [*NOTES, *chosen_rows]
     notes += [*controls.notes, *more.notes]
     options = _asked(question, source)
@@ -207,7 +208,7 @@ def scores_of(question: AskScore) -> Scored:
         shows=("value", "low", "high", "p_value", "n", "audit", "status", "standard_error"),
         counts={"answers": {str(k): int(n) for k, n in answers[answers > 0].items()}},
         figures={**figures, **more.figures},
-        warnings=[*copies, *of_several_servers(question.data)],
+        warnings=[*doubts, *of_several_servers(question.data)],
         notes=[*notes, *regressions.notes, *_meanings(table)],
         options={**options, "analysis": [*analyses, *controls.options.get("analysis", ())]},
         command=_command(options),

@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from knownminds.environments import ENVIRONMENTS, Environment, Trials, environment_of, make
+from knownminds.environments import (
+    ANSWERED,
+    ENVIRONMENTS,
+    Environment,
+    Trials,
+    environment_of,
+    make,
+)
 from knownminds.environments.conditions import SHARED_DESIGN
 from knownminds.environments.record.trials import SETTINGS
 from knownminds.llm_adapters.runs.runner import TRIALS
@@ -195,6 +202,34 @@ def copied_sessions(environment: Environment, trials: Trials) -> list[str]:
         f"{copies} of {len(sessions)} sessions of {environment.name} have the stimuli and answers "
         "of another one: an export that is doubled, or a player whose answers do not vary. They "
         "count as sessions, and say nothing new."
+    ]
+
+
+def lacking_trials(environment: Environment, trials: Trials) -> list[str]:
+    """Return a sentence on sessions that begin late or have gaps, if what they lack was learned.
+
+    Numbers begin at 0 or 1, or go on from the subject's session before. Trials that fall away, as
+    after a missing answer, are no gap.
+    """
+    if not environment.feedback:
+        return []
+    frame = trials.frame
+    trial = frame["trial"].astype(int)
+    step = trial.groupby(frame["subject"], sort=False).diff()
+    new = ~frame.duplicated(["subject", "session"])
+    late = new & (step != 1) & (trial > min(trial[new].min(), 1))
+    answered = frame["outcome"].isin(ANSWERED).shift(fill_value=False)
+    gaps = ~new & answered & (step > 1)
+    if environment.ends_early or "present" in environment.drawn:
+        gaps &= False
+    each = pd.DataFrame({"late": late, "gaps": gaps}).groupby(new.cumsum()).any()
+    lacking = int(each.any(axis=1).sum())
+    if not lacking:
+        return []
+    return [
+        f"{lacking} of {len(each)} sessions of {environment.name} lack trials "
+        f"({each['late'].sum()} begin late, {each['gaps'].sum()} have gaps): what learners know "
+        "there is not right. Keep all trials."
     ]
 
 

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -340,8 +339,7 @@ def assumed(
     }
     if not taken:
         return []
-    texts = [f"{name}={json.dumps(value)}" for name, value in taken.items()]
-    said = ", ".join(shorten(text, 60, placeholder=" ...") for text in texts)
+    said = ", ".join(f"{name}={json.dumps(value)}" for name, value in taken.items())
     found = [(ASSUMED, f"{said}: as shipped, since no column tells; --set NAME=VALUE, if not so")]
     size, lengths = environment.size, trials.frame.groupby(["subject", "session"]).size()
     planned, played = environment.n_trials, int(lengths.max())
