@@ -23,9 +23,9 @@ from .causes.networks import CausalNetwork as CausalNetwork
 from .chance.chance import Chance as Chance
 from .chance.choice import Choice as Choice
 from .chance.coins import Coins as Coins
+from .chance.context_grid import Context as Context
+from .chance.context_grid import ContextGrid as ContextGrid
 from .chance.dice import Dice as Dice
-from .chance.outcome_grid import Context as Context
-from .chance.outcome_grid import ContextGrid as ContextGrid
 from .chance.preference import Preference as Preference
 from .chance.scenarios import SCENARIOS as SCENARIOS
 from .chance.scenarios import complete_grid as complete_grid

@@ -1,7 +1,7 @@
 """Controls: experiments changed in one way, in which a player must behave in a known way.
 
 An analysis of a player's parameters assumes three things: the player reads its instruction, its
-choices follow the outcomes, and names and wordings do not matter. Each control changes one of these
+choices follow the rewards, and names and wordings do not matter. Each control changes one of these
 and nothing else, in the very sessions that the player took.
 
 ============  ==================================================================================
@@ -50,14 +50,14 @@ def controls_of(environment: Environment) -> dict[str, str]:
     name, table = environment.name, _paid(environment)
     alone = environment.has_words() and environment.replies.n_prompts == environment.n_trials
     fixed = not table or environment.given not in ("action", "both")
-    outcomes = f"what options of {name} pay is not drawn beforehand and learned from outcomes alone"
+    payoffs = f"what options of {name} pay is not drawn beforehand and learned from rewards alone"
     few = environment.settings.get("templates") is not None or not paraphrases_of(
         shipped_words(environment)
     )
     return {
         "instruction": "" if alone else f"{name} has no words, or one reply answers several trials",
-        "shuffled": outcomes if fixed else "",
-        "reversed": outcomes if fixed else "",
+        "shuffled": payoffs if fixed else "",
+        "reversed": payoffs if fixed else "",
         "relabelled": "" if environment.labels(np.full(environment.n_draws, 0.5))
         else f"options of {name} have no names that change between sessions",
         "paraphrase": f"{name} has no further wording with these settings" if few else "",

@@ -1,4 +1,4 @@
-"""A session's counterfactual table: every random outcome drawn before anyone chooses."""
+"""A session's counterfactual table: all that is random, drawn before anyone chooses."""
 
 from __future__ import annotations
 

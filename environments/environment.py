@@ -141,7 +141,7 @@ class Environment(Recording, Wording, ABC):
         return Design({name: table[0] for name, table in tables.items()}, self.labels(uniforms))
 
     def truth(self, observation: Observation) -> NDArray[np.float64] | None:
-        """Return the true probability of each action's outcome, [n_actions]; None if unknown."""
+        """Return the true probability of what each action says, [n_actions]; None if unknown."""
         return None
 
     def labels_in(self, messages: Sequence[Message]) -> Any:

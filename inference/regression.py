@@ -17,17 +17,17 @@ from knownminds.environments import Trials, make
 
 from .measure import Estimate, Measure, designs_of
 
-EXTREME = 15.0  # from such log-odds on, separated outcomes are suspected
+EXTREME = 15.0  # from such log-odds on, separation is suspected
 SEED = 1994  # seed of the sessions from which a truth is computed
 SESSIONS = 2**11  # sessions that are simulated for a truth, over all agents together
-SEPARATED = "separated outcomes: penalised likelihood (Firth 1993), rows taken as independent"
+SEPARATED = "separation: penalised likelihood (Firth 1993), rows taken as independent"
 ROUGH = 4.0  # degrees of freedom below which errors over clusters are rough (Tipton 2015)
-ROUNDING = 1e-9  # share of the outcome's spread below which a number is rounding
+ROUNDING = 1e-9  # share of the spread of y below which a number is rounding
 
 
 def coefficient(
     of: str,
-    outcome: ArrayLike,
+    dependent: ArrayLike,
     regressors: Mapping[str, ArrayLike],
     *,
     logistic: bool = True,
@@ -35,7 +35,7 @@ def coefficient(
     clusters: ArrayLike | None = None,
     penalised: bool = False,
 ) -> Estimate:
-    """Regress an outcome on regressors and return the coefficient of one of them.
+    """Regress a variable on regressors and return the coefficient of one of them.
 
     Logistic regressions are fitted by maximum likelihood, linear ones by least squares
     (statsmodels). With several `clusters` (sessions) the error is robust to dependence inside them,
@@ -45,23 +45,23 @@ def coefficient(
     ----------
     of
         Name of the regressor of interest.
-    outcome
-        0 or 1 in a logistic regression, any number in a linear one; [rows].
+    dependent
+        The dependent variable: 0 or 1 in a logistic regression, any number in a linear one, [rows].
     regressors
         The regressors by name, [rows] each.
     clusters
         The name of each row's cluster, [rows].
     penalised
-        Whether outcomes that the regressors separate have a penalised estimate, see `firth`. Its
-        rows count as independent.
+        Whether there is a penalised estimate if the regressors separate zeros and ones, see
+        `firth`. Its rows count as independent.
 
     Returns
     -------
     Estimate
         NaN, with all rows excluded, if there is no estimate: too few rows, regressors that depend
-        on each other, outcomes that do not vary or that the regressors separate (the estimate would
-        be infinite; found by linear programming, Konis 2007), or a search that does not end. A
-        linear regression that explains its outcomes to the last digits has a value, but neither
+        on each other, a dependent variable that does not vary or that the regressors separate (the
+        estimate would be infinite; found by linear programming, Konis 2007), or a search that does
+        not end. A linear regression that explains it to the last digits has a value, but neither
         error nor test: its residuals are rounding.
     """
     import statsmodels.api as sm
@@ -71,7 +71,7 @@ def coefficient(
         PerfectSeparationWarning,
     )
 
-    y = np.asarray(outcome, dtype=float)
+    y = np.asarray(dependent, dtype=float)
     names = [*(["intercept"] if intercept else []), *regressors]
     columns = [np.asarray(column, dtype=float) for column in regressors.values()]
     x = np.column_stack([*([np.ones(len(y))] if intercept else []), *columns])
@@ -79,7 +79,7 @@ def coefficient(
     if n <= k:
         return _none(of, n, "too few rows")
     if logistic and (y == y[0]).all():
-        return _none(of, n, "all outcomes are the same")
+        return _none(of, n, "the dependent variable does not vary")
     spread = float(np.ptp(y)) if intercept else float(np.abs(y).max())
     if spread <= ROUNDING * np.abs(y).max():
         return _none(of, n, "no variation")
@@ -113,7 +113,7 @@ def coefficient(
             weight = p * (1 - p) if logistic else np.ones(n)
             influence, freedom = cluster_influence(x, y - p, weight, groups, at)
             error = float(np.sqrt((influence**2).sum()))
-    # A coefficient this small moves the outcome by nothing, and an error this small counts as none.
+    # A coefficient this small moves y by nothing, and an error this small counts as none.
     least = ROUNDING * spread / float(np.ptp(x[:, at]) or np.abs(x[:, at]).max())
     if abs(value) <= least:
         value = 0.0
@@ -146,7 +146,7 @@ def cluster_influence(
     Parameters
     ----------
     x, residual, weight
-        Regressors [rows, k], outcome minus its expectation, and its variance, [rows].
+        Regressors [rows, k], y minus its expectation, and its variance, [rows].
     groups
         The cluster of each row, from 0, [rows].
     at
@@ -180,7 +180,7 @@ def firth(x: Array, y: Array, at: int) -> tuple[float, float, float, float, floa
     """Return a coefficient of a logistic regression by Firth's penalised likelihood (1993).
 
     The penalty is half the logarithm of the determinant of the information (Jeffreys' prior). So
-    there is an estimate also of outcomes that are separated. Interval and test are those of the
+    there is an estimate also where the regressors separate. Interval and test are those of the
     profile of the penalised likelihood (Heinze and Schemper 2002).
 
     Returns
@@ -247,15 +247,15 @@ class RegressionMeasure(Measure):
     Parameters
     ----------
     design
-        A function of trials that returns which ones count, outcomes (NaN without an answer), and
-        regressors, [rows].
+        A function of trials that returns which ones count, the dependent variable (NaN without an
+        answer), and regressors, [rows].
     of, unit
         The regressor whose coefficient is the measure, and the name of a row of the regression.
     sign
         1, or -1 if the negative of the coefficient counts.
     logistic, penalised, intercept
-        Whether the regression is logistic, whether separated outcomes then have a penalised
-        estimate, and whether it has an intercept.
+        Whether the regression is logistic, whether it then has a penalised estimate under
+        separation, and whether it has an intercept.
     clustered_by
         Rows depend on each other within these: "subject" (within sessions, if there is one
         subject); "" if rows count as independent.
@@ -279,15 +279,15 @@ class RegressionMeasure(Measure):
     has_null: Callable[[type[Model]], bool] | None = None
 
     def estimate(self, trials: Trials) -> Estimate:
-        """Regress the outcomes of all trials that count."""
-        counts, outcome, regressors = self.design(trials)
-        rows = counts & np.isfinite(outcome)
+        """Regress over all trials that count."""
+        counts, dependent, regressors = self.design(trials)
+        rows = counts & np.isfinite(dependent)
         subject = trials.frame["subject"]
         several = subject.nunique() > 1
         clusters = (subject if several else designs_of(trials)).astype(str).to_numpy()[rows]
         result = coefficient(
             self.of,
-            outcome[rows],
+            dependent[rows],
             {name: column[rows] for name, column in regressors.items()},
             logistic=self.logistic,
             intercept=self.intercept,
@@ -332,7 +332,7 @@ class RegressionMeasure(Measure):
 
 
 def _separates(x: Array, y: NDArray[np.float64]) -> bool:
-    """Say whether a combination of the regressors separates the outcomes, even if only in part."""
+    """Say whether a combination of the regressors separates zeros and ones, even if in part."""
     sided = np.unique(np.where(y > 0, 1.0, -1.0)[:, None] * x, axis=0)
     result = scipy.optimize.linprog(
         -sided.sum(axis=0), A_ub=-sided, b_ub=np.zeros(len(sided)), bounds=(-1, 1)

@@ -20,7 +20,6 @@ import socket
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
@@ -205,11 +204,6 @@ class FaultServer:
     def charged(self) -> list[Call]:
         """The calls that were charged."""
         return [call for call in list(self.calls) if call.charged]
-
-    @property
-    def outcomes(self) -> Counter[str]:
-        """How often each thing became of a call."""
-        return Counter(call.fault for call in list(self.calls))
 
     def __enter__(self) -> FaultServer:
         self._thread.start()

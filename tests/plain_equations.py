@@ -26,7 +26,7 @@ def exact_support(a, b, c, d):
 
 
 def gambles_of(row):
-    """The outcomes and chances of both options of a risky choice."""
+    """The amounts and chances of both options of a risky choice."""
     return [
         [(row[f"{s}_{p}"], row[f"{s}_{p}_chance"]) for p in ("low", "middle", "high")
          if row[f"{s}_{p}_chance"] > 0]

@@ -17,7 +17,7 @@ from scipy.special import softmax
 from knownminds.agents.compiler.definition import Law, positive, real, unit
 from knownminds.agents.model import Integers, Model, Prepared
 from knownminds.agents.parameters import Array
-from knownminds.environments.chance.outcome_grid import LETTERS, MARKS
+from knownminds.environments.chance.context_grid import LETTERS, MARKS
 from knownminds.environments.chance.scenarios import context_of
 from knownminds.environments.environment import Environment
 from knownminds.environments.turn import Observation

@@ -141,11 +141,11 @@ class Probabilities:
     values: Any
 
 
-def probabilities(outcome: Any) -> list[float]:
+def probabilities(given: Any) -> list[float]:
     """Return the probability of each action, given what `respond` returned on numbers."""
-    if isinstance(outcome, Probabilities):
-        return [float(p) for p in outcome.values]
-    flat = outcome if type(outcome) is np.ndarray and outcome.ndim == 1 else np.ravel(outcome)
+    if isinstance(given, Probabilities):
+        return [float(p) for p in given.values]
+    flat = given if type(given) is np.ndarray and given.ndim == 1 else np.ravel(given)
     return shares(flat.tolist())
 
 

@@ -1,4 +1,4 @@
-"""The text of a simulation: sessions are played in lanes, and answers and outcomes are returned.
+"""The text of a simulation: sessions are played in lanes, and answers and rewards are returned.
 
 If the actions are given, the simulation follows what recorded sessions brought.
 """

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, get_args
 from knownminds.environments.fields import OneOf, SomeOf, setting
 
 from .chance import uniform
-from .outcome_grid import NONE, Context, ContextGrid, Values, marks_of_places
+from .context_grid import NONE, Context, ContextGrid, Values, marks_of_places
 
 Kind = Literal["single", "independent"]
 KINDS: tuple[str, ...] = get_args(Kind)

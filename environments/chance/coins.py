@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, get_args
 from knownminds.environments.fields import OneOf, SomeOf, setting
 
 from .chance import binomial, share_of
-from .outcome_grid import NONE, Context, ContextGrid, Values, weights_to
+from .context_grid import NONE, Context, ContextGrid, Values, weights_to
 
 Face = Literal["heads", "tails"]
 Kind = Literal["single", "independent", "dependent"]

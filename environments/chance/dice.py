@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, get_args
 from knownminds.environments.fields import OneOf, SomeOf, coded, setting
 
 from .chance import Chance, uniform_sum
-from .outcome_grid import NONE, Context, ContextGrid, Values
+from .context_grid import NONE, Context, ContextGrid, Values
 
 Kind = Literal["single", "independent", "dependent", "observation", "two_observations"]
 Observed = Literal["smaller", "larger", "even", "odd", "not_first", "not_middle"]

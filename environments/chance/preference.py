@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, get_args
 from knownminds.environments.fields import SomeOf, setting
 
 from .chance import Chance, share_of
-from .outcome_grid import MARKS, NONE, Context, ContextGrid, Values, marks_of_places, weights_to
+from .context_grid import MARKS, NONE, Context, ContextGrid, Values, marks_of_places, weights_to
 
 Kind = Literal["single", "independent"]
 Pair = Literal["heads_tails", "left_right"]

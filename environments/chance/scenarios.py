@@ -9,9 +9,9 @@ from .choice import SIZES as N_OPTIONS
 from .choice import Choice
 from .coins import SIZES as N_COINS
 from .coins import Coins
+from .context_grid import Asking, Context, ContextGrid, Distractors, Form
 from .dice import FACES, Dice
 from .dice import SIZES as N_DICE
-from .outcome_grid import Asking, Context, ContextGrid, Distractors, Form
 from .preference import Preference
 
 SCENARIOS: dict[str, type[ContextGrid]] = {

@@ -21,9 +21,9 @@ def exploration(kind: Literal["directed", "random"], released: bool = False) -> 
 
     The choice is regressed on a difference D of the machines' means, the horizon H, and D x H.
     Directed exploration uses games in which one machine was seen once and the other three times.
-    The outcome is the choice of the machine seen once, D is its lead, and the measure is the
-    coefficient of H. Random exploration uses games in which both were seen twice. The outcome is
-    the choice of machine 1, D is its lead, and the measure is minus the coefficient of D x H.
+    There the choice of the machine seen once is regressed, D is its lead, and the measure is the
+    coefficient of H. Random exploration uses games in which both were seen twice. There the choice
+    of machine 1 is regressed, D is its lead, and the measure is minus the coefficient of D x H.
     Sessions are pooled, with errors that are robust to dependence within subjects (within sessions,
     if there is one subject). Where a player is so consistent that its choices are separated, the
     estimate is by Firth's penalised likelihood; the released form then has none.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, Trials
-from knownminds.environments.chance.outcome_grid import MARKS, Context, ContextGrid
+from knownminds.environments.chance.context_grid import MARKS, Context, ContextGrid
 from knownminds.environments.chance.scenarios import context_of
 from knownminds.environments.later import pandas as pd
 from knownminds.inference.measure import Dial, Values, t_tests, with_columns

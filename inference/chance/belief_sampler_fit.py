@@ -12,7 +12,7 @@ from scipy.special import xlogy
 
 from knownminds.agents import BeliefSampler
 from knownminds.agents.parameters import Array, Parameters
-from knownminds.environments.chance.outcome_grid import MARKS
+from knownminds.environments.chance.context_grid import MARKS
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.outcome_rates import wilson
 from knownminds.environments.record.tabled_result import TabledResult

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, Outcome, Trials
-from knownminds.environments.chance.outcome_grid import MARKS, ContextGrid
+from knownminds.environments.chance.context_grid import MARKS, ContextGrid
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.outcome_rates import CONFIDENCE, wilson
 
@@ -62,7 +62,7 @@ class DescribedContext(NamedTuple):
     truth : the exact probability of each; None if it is unknown
     scenario : the scenario it belongs to, such as "dice"
     previous : the outcome before, in words; empty if there was none
-    marks : features that may draw an agent to each, [outcomes, 6], see `outcome_grid.MARKS`
+    marks : features that may draw an agent to each, [outcomes, 6], see `context_grid.MARKS`
     """
 
     name: str

@@ -236,14 +236,14 @@ def _session() -> Any:
             messages = chat_messages(prompt)
             async with span(f"trial {trial + 1}"):
                 output = await model.generate(messages, config=config, cache=False)
-            outcome = _asked(output, judge)
-            if outcome.reply is not None:
-                served.append(outcome.reply.model_served)
+            asked = _asked(output, judge)
+            if asked.reply is not None:
+                served.append(asked.reply.model_served)
                 check_served(str(model), served[0], served[-1])
             # Where the past is retold, each turn's last message holds all of it.
             state.messages += [*(messages[-1:] if trial else messages), output.message]
             state.output = output
-            return outcome
+            return asked
 
         session = await live(
             environment, where["seed"], where["address"], str(model), ask, rows=rows

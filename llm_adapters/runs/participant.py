@@ -109,9 +109,9 @@ async def live(
         if not every:
             break
         prompt, last = every[-1]
-        counted = [] if shared else [outcome for _, outcome in every]
-        costs = [outcome.cost for outcome in counted if outcome.cost is not None]
-        attempts = [outcome.attempt for _, outcome in every]
+        counted = [] if shared else [one for _, one in every]
+        costs = [one.cost for one in counted if one.cost is not None]
+        attempts = [one.attempt for _, one in every]
         session.take(last.answer.choice, last.answer.text)
         session.rows[-1].update(
             {
@@ -144,20 +144,20 @@ async def _ask_on(
     more: Prompt | None = prompt
     while more is not None:
         judge = partial(_judge, session, session.seen, before)
-        outcome = await ask(number + len(every), more, judge)
-        if outcome is None:
+        asked = await ask(number + len(every), more, judge)
+        if asked is None:
             return None
-        if outcome.reply is None and before:  # what was said before is on record all the same
-            outcome = replace(outcome, answer=replace(outcome.answer, text=before))
-        every.append((more, outcome))
-        before = outcome.answer.text
-        more = session.environment.replies.further(more, outcome.answer)
+        if asked.reply is None and before:  # what was said before is on record all the same
+            asked = replace(asked, answer=replace(asked.answer, text=before))
+        every.append((more, asked))
+        before = asked.answer.text
+        more = session.environment.replies.further(more, asked.answer)
     return every
 
 
 def _tokens(every: Sequence[Asked], kind: str) -> int | None:
     """Add up the tokens of all replies; None if there are none or some are not known."""
-    used = [getattr(outcome.reply.usage, kind) for outcome in every if outcome.reply is not None]
+    used = [getattr(one.reply.usage, kind) for one in every if one.reply is not None]
     return None if not used or None in used else sum(used)
 
 

@@ -525,17 +525,17 @@ class _SessionPlayer:
         """Return what came of a question, see `participant.live`; show where the run stands."""
         runner = self.runner
         before = runner.gate.used(self.number).calls
-        outcome = await self.answer(turn, prompt, judge)
-        n = outcome.reply.usage.input_tokens if outcome and outcome.reply else None
+        asked = await self.answer(turn, prompt, judge)
+        n = asked.reply.usage.input_tokens if asked and asked.reply else None
         if n and n > runner.counted.get(self.number, (prompt, 0))[1]:
             runner.counted[self.number] = prompt, n
         further = runner.environment.replies.further
-        if outcome is not None and further(prompt, outcome.answer) is None:
+        if asked is not None and further(prompt, asked.answer) is None:
             runner.trials += 1
-            runner.missing += outcome.answer.outcome not in (Outcome.OK, Outcome.REPAIRED)
+            runner.missing += asked.answer.outcome not in (Outcome.OK, Outcome.REPAIRED)
         if runner.gate.used(self.number).calls != before:
             runner.tell()
-        return outcome
+        return asked
 
     async def answer(self, turn: int, prompt: Prompt, judge: Judge) -> Asked | None:
         """Return what came of a question: what is stored, or what comes now; None to stop."""
@@ -1012,11 +1012,11 @@ class SingleQuestions:
         player = _SessionPlayer(self.runner, int(request[:_HEX_DIGITS], 16), settings)
         turn = self._times[request]
         self._times[request] += 1
-        outcome = await player.answer(turn, prompt, lambda reply: Answer(Outcome.OK))
-        if outcome is not None and outcome.reply is not None:
-            return outcome.reply
-        if outcome is not None:
-            raise Failed(outcome.answer.note, "skip")
+        asked = await player.answer(turn, prompt, lambda reply: Answer(Outcome.OK))
+        if asked is not None and asked.reply is not None:
+            return asked.reply
+        if asked is not None:
+            raise Failed(asked.answer.note, "skip")
         raise self.runner.failure or Failed(player.reason, "stop")
 
     async def close(self) -> None:

@@ -100,9 +100,9 @@ def test_a_pump_is_weighed_by_its_mean_and_variance():
 
     def worth(p, pump):
         """Mean and variance of a gamble: 1 point, or a loss of l."""
-        outcomes, chances = np.array([1.0, -1.5 * (pump - 1)]), np.array([1 - p, p])
-        mean = chances @ outcomes
-        return 0.8 * (mean + 0.02 * (chances @ (outcomes - mean) ** 2))
+        amounts, chances = np.array([1.0, -1.5 * (pump - 1)]), np.array([1 - p, p])
+        mean = chances @ amounts
+        return 0.8 * (mean + 0.02 * (chances @ (amounts - mean) ** 2))
 
     assert lead(1) == pytest.approx(worth(0.1, 1))
     # Two pumps that hold and a burst: 3 pumps, a third of which burst; the same balloon goes by

@@ -67,7 +67,7 @@ def conjugate_ranks(
 # The band and its probability
 
 
-def test_the_band_of_few_ranks_equals_the_enumeration_of_all_outcomes():
+def test_the_band_of_few_ranks_equals_the_enumeration_of_all_ranks():
     n, bins = 6, 4
     z = np.arange(1, bins) / bins
     cells = [cell for cell in product(range(n + 1), repeat=bins) if sum(cell) == n]
@@ -212,7 +212,7 @@ def test_the_rate_of_false_alarms_is_the_level():
         assert abs(rejected - 7.5) < 4 * sqrt(300 * 0.025 * 0.975)
 
 
-def test_the_law_of_the_squares_is_that_of_all_outcomes():
+def test_the_law_of_the_squares_is_that_of_all_ranks():
     n, n_ranks = 3, 4
     scores = np.rint(64 * norm.ppf((np.arange(5) + 0.5) / 5) ** 2)
     sums = np.array([scores[list(ranks)].sum() for ranks in product(range(5), repeat=n)])

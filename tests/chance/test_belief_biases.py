@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from knownminds.environments import Choice, Coins, Dice, Preference
-from knownminds.environments.chance.outcome_grid import MARKS
+from knownminds.environments.chance.context_grid import MARKS
 from knownminds.inference.chance.belief_biases import belief_biases
 from knownminds.inference.chance.revealed_belief import (
     Belief,

@@ -5,7 +5,7 @@ import pytest
 from chance.test_belief_biases import PLACES, believed, exact
 from scipy.optimize import minimize
 
-from knownminds.environments.chance.outcome_grid import MARKS
+from knownminds.environments.chance.context_grid import MARKS
 from knownminds.inference.chance.belief_sampler_fit import SAMPLER, BeliefTable, fit_belief_sampler
 from knownminds.inference.chance.revealed_belief import Belief, RevealedBeliefs, set_ups_of
 

@@ -3,7 +3,7 @@ import pytest
 
 from knownminds.environments import Choice, session_stream
 from knownminds.environments.chance.choice import OPTIONS, SIZES
-from knownminds.environments.chance.outcome_grid import MARKS
+from knownminds.environments.chance.context_grid import MARKS
 
 
 def observations(environment, seed=0):

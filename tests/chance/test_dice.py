@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from knownminds.environments import Dice, complete_grid, context_of, session_stream
+from knownminds.environments.chance.context_grid import DISTRACTORS, LETTERS, MARKS
 from knownminds.environments.chance.dice import FACES, KINDS, OBSERVATIONS, SIZES
-from knownminds.environments.chance.outcome_grid import DISTRACTORS, LETTERS, MARKS
 
 ALL = [(n, faces) for n in SIZES for faces in FACES]
 

@@ -2,7 +2,7 @@ from fractions import Fraction
 from itertools import product
 
 from knownminds.environments import Preference, check_environment, context_of, session_stream
-from knownminds.environments.chance.outcome_grid import MARKS
+from knownminds.environments.chance.context_grid import MARKS
 
 
 def observations(environment, seed=0):

@@ -21,7 +21,7 @@ from knownminds.environments.controls import CONTROLS, instructed, payoffs_of
 from knownminds.validation.data.controls import TABLE, controls_of_runs
 from knownminds.validation.engine.verdicts import ControlTest
 
-# One experiment of each shape: learned from outcomes, with confidence, two stages, stated chances,
+# One experiment of each shape: learned from rewards, with confidence, two stages, stated chances,
 # numbers, numbers in a range that differs between trials, an end that choices bring about.
 SHAPES = ("instrumental_learning", "restless_bandit", "two_step", "coins", "collider",
           "line_ratio", "temporal_discounting")  # fmt: skip
@@ -45,7 +45,7 @@ def test_a_control_changes_one_thing_and_its_prompts_are_read_back(name):
             assert prompt.messages[-1].content.endswith(f"\n{named}")
 
 
-def test_outcomes_are_exchanged_within_each_trial():
+def test_payoffs_are_exchanged_within_each_trial():
     plain = make("restless_bandit")
     paid = payoffs_of(plain, plain.draw(session_stream(1, 0, 0)))
     swapped, mixed = (

@@ -84,7 +84,7 @@ def test_without_clusters_and_intercept_it_is_least_squares():
     [
         ([0, 0, 0, 1, 1, 1], [1, 2, 3, 4, 5, 6], "separation"),
         ([0, 0, 0, 1, 0, 1], [1, 1, 1, 2, 2, 2], "separation"),
-        ([1, 1, 1, 1, 1, 1], [1, 2, 3, 4, 5, 6], "all outcomes are the same"),
+        ([1, 1, 1, 1, 1, 1], [1, 2, 3, 4, 5, 6], "the dependent variable does not vary"),
         ([0, 1, 0, 1, 0, 1], [2, 2, 2, 2, 2, 2], "regressors that depend on each other"),
         ([0, 1], [1, 2], "too few rows"),
     ],
@@ -95,7 +95,7 @@ def test_what_has_no_estimate_is_nan_with_a_reason(y, x, status):
     assert np.isnan([found.value, found.standard_error, found.p_value]).all()
 
 
-def test_separated_outcomes_have_the_penalised_estimate_of_a_table():
+def test_separated_answers_have_the_penalised_estimate_of_a_table():
     x, y = np.repeat([0.0, 1.0], [8, 6]), np.repeat([0.0, 1.0, 1.0], [5, 3, 6])
     found = coefficient("x", y, {"x": x}, penalised=True)
     # Jeffreys' prior adds half an answer to each cell of a table (Firth 1993).
@@ -106,7 +106,7 @@ def test_separated_outcomes_have_the_penalised_estimate_of_a_table():
 
 
 @pytest.mark.parametrize("clusters", [None, np.arange(40) % 4])
-def test_outcomes_that_do_not_vary_have_no_estimate_and_no_test(clusters):
+def test_a_variable_that_does_not_vary_has_no_estimate_and_no_test(clusters):
     """Least squares leaves rounding errors of 1e-17, by which anything is significant."""
     rng = np.random.default_rng(3)
     for level in (1.0, 0.1, 1e6):
@@ -120,7 +120,7 @@ def test_outcomes_that_do_not_vary_have_no_estimate_and_no_test(clusters):
 
 
 @pytest.mark.parametrize("clusters", [None, np.arange(40) % 4])
-def test_outcomes_that_are_explained_to_the_last_digit_have_a_value_and_no_test(clusters):
+def test_a_variable_that_is_explained_to_the_last_digit_has_a_value_and_no_test(clusters):
     rng = np.random.default_rng(4)
     x, z = rng.normal(size=(2, 40))
     for of, value in (("x", 0.7), ("z", 0.0)):

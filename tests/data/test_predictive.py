@@ -61,7 +61,7 @@ def shown(trials, place, title):
 
 
 @pytest.mark.parametrize(
-    ("title", "visits"), [("staying after outcomes", 5), ("returning to what was left", 8)]
+    ("title", "visits"), [("staying after rewards", 5), ("returning to what was left", 8)]
 )
 def test_staying_and_returning_are_what_a_slow_loop_counts(title, visits):
     place = make("instrumental_learning", n_visits=visits)
@@ -76,7 +76,7 @@ def test_staying_and_returning_are_what_a_slow_loop_counts(title, visits):
                 last = max(k for k in range(t) if action[k] == other)
                 series, lag = int(reward[last] > 0.5), float(min(t - last, 5))
                 returns[series, lag].append(action[t] == other)
-    counted = {"staying after outcomes": stays, "returning to what was left": returns}[title]
+    counted = {"staying after rewards": stays, "returning to what was left": returns}[title]
     slow = {key: np.mean(values) for key, values in counted.items() if len(values) >= 5}
     assert shown(trials, place, title) == pytest.approx(slow)
 

@@ -40,7 +40,7 @@ def test_the_search_finds_the_larger_of_two_planted_sizes():
     inside = sum(search.interval[0] <= 60 <= search.interval[2] for search in searches)
     # Of 20 intervals of 90%, fewer than 14 hold the truth with a chance of .0024 (binomial).
     assert inside >= 14
-    confirmed = [search.size for search in searches if search.outcome == "confirmed"]
+    confirmed = [search.size for search in searches if search.verdict == "confirmed"]
     assert len(confirmed) >= 14
     assert np.median(confirmed) == pytest.approx(60, rel=0.15)
 

@@ -11,7 +11,7 @@ import scipy
 from matplotlib.figure import Figure
 
 from knownminds.environments import ENVIRONMENTS, Choice, Coins, Dice
-from knownminds.environments.chance.outcome_grid import LETTERS, NONE, ContextGrid
+from knownminds.environments.chance.context_grid import LETTERS, NONE, ContextGrid
 from knownminds.environments.chance.scenarios import SCENARIOS, further
 from knownminds.inference.chance.belief_biases import belief_biases
 from knownminds.inference.chance.belief_contexts import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from knownminds.environments import unknown
-from knownminds.environments.chance.outcome_grid import ContextGrid, Form
+from knownminds.environments.chance.context_grid import ContextGrid, Form
 from knownminds.environments.chance.scenarios import SCENARIOS, complete_grid, further, further_grid
 from knownminds.inference.chance.revealed_belief import Source
 from knownminds.validation.costs.wordings import wordings

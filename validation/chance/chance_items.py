@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from knownminds.environments import Observation, Prompt, Session, session_stream
-from knownminds.environments.chance.outcome_grid import LETTERS, NONE, ContextGrid
+from knownminds.environments.chance.context_grid import LETTERS, NONE, ContextGrid
 from knownminds.inference.chance.revealed_belief import DescribedContext, context_name, set_ups_of
 from knownminds.llm_adapters.runs.participant import RUN
 

@@ -14,7 +14,7 @@ import pandas as pd
 from knownminds.agents import Model
 from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
-from knownminds.environments.chance.outcome_grid import ContextGrid, Form
+from knownminds.environments.chance.context_grid import ContextGrid, Form
 from knownminds.inference.chance.revealed_belief import (
     Belief,
     RevealedBeliefs,

@@ -1,4 +1,4 @@
-"""What controls say of a player: does it heed its instruction, outcomes, and nothing else?
+"""What controls say of a player: does it heed its instruction, rewards, and nothing else?
 
 A run with `--controls` leaves each control in a folder of its own, as a run of the same sessions:
 RUN/controls/NAME. What each number means, and from where on a control is passed:

@@ -174,7 +174,7 @@ class FitTask:
     warnings
         What of the data a reader may not expect.
     assumed
-        Whether outcomes of other choices follow from settings that nobody told.
+        Whether what other choices bring follows from settings that nobody told.
     """
 
     question: AskFit

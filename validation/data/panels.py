@@ -228,7 +228,7 @@ def panels_of(environment: Environment) -> tuple[Panel, ...]:
         if environment.feedback:
             series = ("after less", "after more")
             panels.append(
-                Panel("staying after outcomes", "trial", "choices repeated", _staying, series)
+                Panel("staying after rewards", "trial", "choices repeated", _staying, series)
             )
             along = f"trials since it was tried ({MOST_LAG}: or more)"
             series = ("it paid less", "it paid more")

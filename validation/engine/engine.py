@@ -123,28 +123,28 @@ def _computed(
     ValueError
         If the first batches all fail for the same reason.
     """
-    waiting: list[_Outcome] = []
+    waiting: list[_Finished] = []
     limit = min(SAME_FAILURE, len(todo)) if fresh else 0
-    with closing(_outcomes(study, work, todo, how)) as outcomes:
-        for done, outcome in enumerate(outcomes, start=1):
+    with closing(_finished(study, work, todo, how)) as finished:
+        for done, one in enumerate(finished, start=1):
             if how.progress is not None:
                 how.progress(done, len(todo))
-            waiting.append(outcome)
-            if outcome.reason is None or outcome.reason != waiting[0].reason:
+            waiting.append(one)
+            if one.reason is None or one.reason != waiting[0].reason:
                 limit = 0  # the study works, or fails for more than one reason
             if limit and len(waiting) == limit:
                 raise ValueError(
-                    f"Every replicate so far failed alike, so the study stops: {outcome.reason}"
+                    f"Every replicate so far failed alike, so the study stops: {one.reason}"
                 )
             if not limit:
-                yield from ((outcome_of.batch, outcome_of.table) for outcome_of in waiting)
+                yield from ((one.batch, one.table) for one in waiting)
                 waiting.clear()
-    yield from ((outcome_of.batch, outcome_of.table) for outcome_of in waiting)
+    yield from ((one.batch, one.table) for one in waiting)
 
 
-def _outcomes(
+def _finished(
     study: Study, work: Work, todo: Sequence[Batch], how: Running
-) -> Generator[_Outcome, None, None]:
+) -> Generator[_Finished, None, None]:
     workers = how.workers
     if workers is None and how.backend != "dask" and todo:
         began = perf_counter()
@@ -161,15 +161,15 @@ def _outcomes(
         parallel = Parallel(return_as="generator_unordered", batch_size=1)
         tasks = (delayed(_finish_there)(guests, study, work, batch) for batch in todo)
         with deaf_children():
-            outcomes: Generator[_Outcome, None, None] = parallel(tasks)
+            batches: Generator[_Finished, None, None] = parallel(tasks)
         try:
-            for outcome in outcomes:  # noqa: UP028 - `yield from` would close them, and warn
-                yield outcome
+            for one in batches:  # noqa: UP028 - `yield from` would close them, and warn
+                yield one
         finally:
             with warnings.catch_warnings():
                 # A study that stops early cancels batches, and joblib calls that a waste.
                 warnings.simplefilter("ignore", UserWarning)
-                outcomes.close()
+                batches.close()
 
 
 @contextmanager
@@ -195,7 +195,7 @@ def _backend(how: Running, workers: int | None) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class _Outcome:
+class _Finished:
     """A finished batch with its rows, and the reason if every unit in it failed."""
 
     batch: Batch
@@ -203,13 +203,13 @@ class _Outcome:
     reason: str | None = None
 
 
-def _finish_there(guests: Guests, study: Study, work: Work, batch: Batch) -> _Outcome:
+def _finish_there(guests: Guests, study: Study, work: Work, batch: Batch) -> _Finished:
     """Do a batch in another process, which knows what is shipped and no more."""
     guests.welcome()
     return _finish(study, work, batch, 1)
 
 
-def _finish(study: Study, work: Work, batch: Batch, threads: int | None) -> _Outcome:
+def _finish(study: Study, work: Work, batch: Batch, threads: int | None) -> _Finished:
     """Do a batch."""
     began = perf_counter()
     reason = None
@@ -220,7 +220,7 @@ def _finish(study: Study, work: Work, batch: Batch, threads: int | None) -> _Out
         table, reason = _one_by_one(study, work, batch, threads, str(error))
     table = _addressed(study, batch, table)
     table["seconds"] = (perf_counter() - began) / len(table)
-    return _Outcome(batch, table, reason)
+    return _Finished(batch, table, reason)
 
 
 def _addressed(study: Study, batch: Batch, table: pd.DataFrame) -> pd.DataFrame:

@@ -18,7 +18,7 @@ size holds              a test at 5% rejects in 0.025 to 0.075 of the data sets 
 confirmed               of the channel of words: no trial differs, rates are those of the dials, 90%
                         bounds hold the truth in 0.9; of a search: the fresh run bears it out
 passed, failed          of a control of a player: an instruction is heeded in 0.8 of the trials;
-                        shuffled and reversed outcomes take 0.05 and 0.1 standard deviations of a
+                        shuffled and reversed payoffs take 0.05 and 0.1 standard deviations of a
                         payoff; other names or wordings change at most 0.1 of the answers
 not judged              fewer than 10 fits, 20 data sets of a model, 100 of a test or 6 sessions of
                         a control; ranks that would not notice, with a chance of 80%, a posterior

@@ -68,7 +68,7 @@ def _bandit(frame: pd.DataFrame) -> pd.DataFrame:
     wrong = paid.notna() & ~paid.isin([0, 1, -1])
     if wrong.any():
         raise ValueError(
-            f"Outcomes of hBayesDM are 1 and -1; row {int(np.flatnonzero(wrong)[0]) + 1} has "
+            f"Rewards of hBayesDM are 1 and -1; row {int(np.flatnonzero(wrong)[0]) + 1} has "
             f"{paid[wrong].iloc[0]:g}. Export the trials as csv."
         )
     return _choices(frame).assign(outcome=_whole(paid.where(paid != 0, -1)))

@@ -59,7 +59,7 @@ class Bisection:
         What is known of each share.
     size
         The answer; None before there is one.
-    outcome
+    verdict
         confirmed, not confirmed, not reached or not finished.
     tried
         The sizes of all steps.
@@ -70,7 +70,7 @@ class Bisection:
     replicates: int
     curves: Sequence[Curve]
     size: int | None = None
-    outcome: str = "not finished"
+    verdict: str = "not finished"
     tried: list[int] = field(default_factory=list)
 
     @property
@@ -91,7 +91,7 @@ class Bisection:
             self._add(size, shares)
             low, middle, high = self.interval
             if low > most and size == most:
-                self.outcome = "not reached"
+                self.verdict = "not reached"
                 return self
             last = step == STEPS - 1
             if high - low <= max(PRECISE * middle, self._spacing) or last:
@@ -102,10 +102,10 @@ class Bisection:
                 self.tried.append(self.size)
                 confirmations += 1
                 if all(share.value + 2 * share.error >= self.target for share, _ in fresh):
-                    self.outcome = "confirmed"
+                    self.verdict = "confirmed"
                     return self
                 if confirmations == ATTEMPTS or last:
-                    self.outcome = "not confirmed"
+                    self.verdict = "not confirmed"
                     return self
                 self._add(self.size, fresh)
                 _, middle, _ = self.interval

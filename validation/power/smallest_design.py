@@ -97,7 +97,7 @@ def _follow(sought: EffectSearch, start: Study, sizes: list[int], rows_of: Step)
     )
     name = share_name(tried)
     score: Score = tried[name].iloc[-1]
-    reached = bisection.outcome != "not reached"
+    reached = bisection.verdict != "not reached"
     answer: dict[str, Any] = {find: bisection.size if reached else None, **bisection.answer()}
     answer |= {"target": question.target, name: score}
     held = reason(name, score.value, score.error, question.target)
@@ -111,7 +111,7 @@ def _follow(sought: EffectSearch, start: Study, sizes: list[int], rows_of: Step)
         title,
         [rows for *_, rows in steps],
         verdicts={
-            "the smallest design": Verdict(bisection.outcome, (held,)),
+            "the smallest design": Verdict(bisection.verdict, (held,)),
             **readings(fresh.iloc[-1:]),
         },
         tables={
@@ -120,5 +120,5 @@ def _follow(sought: EffectSearch, start: Study, sizes: list[int], rows_of: Step)
         },
         figures=drawn.drawings(tried),
         notes=[*notes_of(start.cells[0]), *ABOUT, *NOTES],
-        missing=int(bisection.outcome == "not finished"),
+        missing=int(bisection.verdict == "not finished"),
     )

@@ -152,7 +152,7 @@ def _follow(question: Confuse, start: Study, rows_of: Step) -> Result:
     return start.result(
         title,
         all_rows,
-        verdicts={"the smallest design": Verdict(bisection.outcome, (*sized, held))},
+        verdicts={"the smallest design": Verdict(bisection.verdict, (*sized, held))},
         tables={
             ANSWERS: pd.DataFrame(answers).astype(object).set_index("models"),
             TRIED: table.drop(columns="step").set_index(["part", find, "models", "model"]),
@@ -161,7 +161,7 @@ def _follow(question: Confuse, start: Study, rows_of: Step) -> Result:
         figures=drawn.drawings(lowest.sort_values(find)),
         notes=NOTES,
         attempted=sum(rows.study.replicates * len(rows.study.cells) for rows in all_rows),
-        missing=int(bisection.outcome == "not finished"),
+        missing=int(bisection.verdict == "not finished"),
         options={
             **start.options,
             "analysis": [str(ModelChoice(one)) for one in start.cells[0].analysis.criteria],

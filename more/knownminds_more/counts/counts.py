@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 
 from knownminds.environments.chance.chance import Chance, geometric_up_to, mixed, poisson_up_to
-from knownminds.environments.chance.outcome_grid import NONE, Context, ContextGrid, Values
+from knownminds.environments.chance.context_grid import NONE, Context, ContextGrid, Values
 from knownminds.environments.fields import Numbers, SomeOf, Whole, setting
 from knownminds.environments.later import pandas as pd
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from knownminds.environments.chance.chance import chained, share_of
 from knownminds.environments.chance.coins import FACES, Face
-from knownminds.environments.chance.outcome_grid import (
+from knownminds.environments.chance.context_grid import (
     NONE,
     Context,
     ContextGrid,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-MOST_OUTCOMES = 3
+MOST_AMOUNTS = 3
 Gamble = tuple[tuple[float, float], ...]  # amounts in ascending order, each with its probability
 Problem = tuple[Gamble, Gamble]
 
@@ -68,12 +68,12 @@ SETS = {
 }
 
 
-def gamble(outcomes: Any, where: str = "A gamble") -> Gamble:
+def gamble(given: Any, where: str = "A gamble") -> Gamble:
     """Return a gamble with its amounts in ascending order.
 
     Parameters
     ----------
-    outcomes
+    given
         Pairs of an amount and its probability, up to three.
     where
         The name of the gamble in errors.
@@ -84,14 +84,14 @@ def gamble(outcomes: Any, where: str = "A gamble") -> Gamble:
         If amounts are the same or not numbers, or probabilities do not lie in (0, 1] and sum to 1.
     """
     try:
-        pairs = [(float(amount), float(chance)) for amount, chance in outcomes]
+        pairs = [(float(amount), float(chance)) for amount, chance in given]
     except (TypeError, ValueError):
         pairs = []
     numbers = [number for pair in pairs for number in pair]
-    if not 1 <= len(pairs) <= MOST_OUTCOMES or not all(map(isfinite, numbers)):
+    if not 1 <= len(pairs) <= MOST_AMOUNTS or not all(map(isfinite, numbers)):
         raise ValueError(
-            f"A gamble is one to {MOST_OUTCOMES} pairs of an amount and its probability; "
-            f"{where} is {outcomes!r}. Write it as [[100, 0.05], [0, 0.95]]."
+            f"A gamble is one to {MOST_AMOUNTS} pairs of an amount and its probability; "
+            f"{where} is {given!r}. Write it as [[100, 0.05], [0, 0.95]]."
         )
     total = sum(chance for _, chance in pairs)
     if not all(0 < chance <= 1 for _, chance in pairs) or abs(total - 1) > 1e-9:
@@ -139,7 +139,7 @@ def problems_of(name: str, given: Any) -> Any:
         if both[0] == both[1]:
             raise ValueError(
                 f"The two gambles of a problem differ; those of problem {number} are both "
-                f"{[list(outcome) for outcome in both[0]]}. Change one of them."
+                f"{[list(amount) for amount in both[0]]}. Change one of them."
             )
         taken.append(both)
     return tuple(taken)
@@ -155,8 +155,8 @@ def columns_of(problems: Iterable[Problem]) -> dict[str, NDArray[np.float64]]:
     rows = []
     for pair in problems:
         row = []
-        for outcomes in pair:
-            padded = [*outcomes, *[(outcomes[-1][0], 0.0)] * (MOST_OUTCOMES - len(outcomes))]
+        for one in pair:
+            padded = [*one, *[(one[-1][0], 0.0)] * (MOST_AMOUNTS - len(one))]
             row += [amount for amount, _ in padded] + [chance for _, chance in padded]
         rows.append(row)
     names = [f"{side}_{name}{kind}" for side in "ab" for kind in ("", "_chance") for name in places]

@@ -157,13 +157,13 @@ def _last(p_low: Any, p_middle: Any, p_high: Any) -> Any:
 
 
 class Minimax(Model):
-    """Chooses the gamble whose worst outcome is better, but at random in a share `error` of trials.
+    """Chooses the gamble whose least amount is larger, but at random in a share `error` of trials.
 
-    If the worst outcomes are equal, it chooses at random.
+    If the least amounts are equal, it chooses at random.
     """
 
     name = "minimax"
-    summary = "chooses the gamble whose worst outcome is better"
+    summary = "chooses the gamble whose least amount is larger"
     source = "Wald 1945"
     contains: ClassVar = {"random_responder": {"error": 1.0}}
     separate = ()

@@ -69,7 +69,7 @@ def sure_and_risky(
         p = {p: np.asarray(columns[f"{risky}_{p}_chance"], dtype=float) for p in PLACES}
         amount = np.asarray(columns[f"{certain}_low"], dtype=float)
         fits = (np.asarray(columns[f"{certain}_low_chance"], dtype=float) == 1) & (p["high"] == 0)
-        fits &= p["middle"] > 0  # two outcomes, low and middle
+        fits &= p["middle"] > 0  # two amounts, low and middle
         gain, loss = fits & (x["low"] == 0) & (amount > 0), fits & (x["middle"] == 0) & (amount < 0)
         sure = np.where(gain | loss, amount, sure)
         stake = np.where(gain, x["middle"], np.where(loss, x["low"], stake))
@@ -80,7 +80,7 @@ def sure_and_risky(
 class RiskyChoice(Offers):
     """Which of two gambles with stated gains, losses and probabilities; nothing is paid.
 
-    A gamble has one to three outcomes. The set of problems "prospect" has three parts. The first
+    A gamble has one to three amounts. The set of problems "prospect" has three parts. The first
     has 140 problems of a sure amount against a stake: a gain or a loss of 100 or 400, with one of
     seven chances from .05 to .95, against five sure amounts, the middle one of which is the mean of
     the stake. They tell the curve of utility and the weights of probabilities apart. The second has
@@ -133,9 +133,9 @@ class RiskyChoice(Offers):
             if chance == 0:
                 continue
             kind = "win" if amount > 0 else "lose" if amount < 0 else "nothing"
-            outcome = self._words[kind].render(amount=decimal(abs(amount)))
+            event = self._words[kind].render(amount=decimal(abs(amount)))
             form = self._words["certain" if chance == 1 else "chance"]
-            parts.append(form.render(outcome=outcome, percent=decimal(round(100 * chance, 10))))
+            parts.append(form.render(event=event, percent=decimal(round(100 * chance, 10))))
         return "; ".join(parts)
 
     def performance(self, trials: Trials) -> NDArray[np.float64]:
@@ -148,10 +148,10 @@ class RiskyChoice(Offers):
 
     def rules(self, trials: Trials) -> Iterator[TrialRule]:
         for side in "ab":
-            names = [f"{side}_{outcome}_chance" for outcome in PLACES]
+            names = [f"{side}_{place}_chance" for place in PLACES]
             yield (
                 f"The probabilities of gamble {side} sum to 1",
                 np.abs(np.sum([trials.numbers(name) for name in names], axis=0) - 1) < 1e-6,
                 names,
-                "Correct them; where there are fewer than three outcomes, the chance is 0.",
+                "Correct them; where there are fewer than three amounts, the chance is 0.",
             )

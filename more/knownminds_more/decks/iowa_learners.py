@@ -62,14 +62,14 @@ class ExpectancyValence(DeckLearner):
 
 
 class ProspectValenceDelta(DeckLearner):
-    """The deck's value steps toward the prospect utility of its card's net outcome.
+    """The deck's value steps toward the prospect utility of its card's net gain.
 
-    V = 0 for all decks at first. A card of deck a has the net outcome x = gain - loss, in hundreds,
+    V = 0 for all decks at first. A card of deck a has the net gain x = gain - loss, in hundreds,
     and the utility u = x**alpha where x >= 0 and -lambda |x|**alpha otherwise. V[a] += A (u -
     V[a]). P(a) is softmax(beta V), where beta = 3**c - 1 with the consistency c.
     """
 
-    summary = "prospect utility of the net outcome, delta rule (PVL-delta)"
+    summary = "prospect utility of the net gain, delta rule (PVL-delta)"
     source = "Ahn, Busemeyer, Wagenmakers and Stout 2008; Fridberg et al. 2010"
 
     last_parameters = ("beta",)
@@ -83,7 +83,7 @@ class ProspectValenceDelta(DeckLearner):
         return self.beta * self.values
 
     def felt(self, trial: Any) -> Any:
-        """Return the prospect utility of the net outcome."""
+        """Return the prospect utility of the net gain."""
         size = power(np.abs(trial.reward) / UNIT, self.alpha)
         return size if trial.reward >= 0 else -self.loss_aversion * size
 
@@ -98,7 +98,7 @@ class ProspectValenceDecay(ProspectValenceDelta):
     V[a] += u. P(a) is softmax(beta V).
     """
 
-    summary = "prospect utility of the net outcome, values decay (PVL-decay)"
+    summary = "prospect utility of the net gain, values decay (PVL-decay)"
     source = "Erev and Roth 1998; Ahn, Busemeyer, Wagenmakers and Stout 2008"
 
     rate = unit("share of a value that remains after each card, A", mean=0.8, sd=1.0)
@@ -144,7 +144,7 @@ class ValuePlusPerseverance(ProspectValenceDelta):
 class OutcomeRepresentation(DeckLearner):
     """Learns how much decks bring and how often they win, and tends to come back.
 
-    V = F = P = 0 for all decks at first. A card of deck a has the net outcome x = gain - loss, in
+    V = F = P = 0 for all decks at first. A card of deck a has the net gain x = gain - loss, in
     hundreds, with the sign s. Let A be rate_gain where x >= 0 and rate_loss otherwise, and B the
     other of the two. Then V[a] += A (x - V[a]) and F[a] += A (s - F[a]); for the other decks j,
     F[j] += B (-s / 3 - F[j]). P[a] becomes 1, then P *= 3**-k for all decks. P(a) is softmax(V +

@@ -19,7 +19,7 @@ __all__ = [
 
 
 class RewardPunishment(Model):
-    """Values step toward outcomes, at one rate after wins and at another after losses.
+    """Values step toward rewards, at one rate after wins and at another after losses.
 
     V = 0 for both actions at first. After the reward r of action a, V[a] += alpha_reward (r - V[a])
     if r > 0, and alpha_punishment (r - V[a]) otherwise. P(a) is softmax(beta V).
@@ -47,7 +47,7 @@ class RewardPunishment(Model):
 
 
 class FictitiousUpdateDual(Model):
-    """Both values step: the chosen one toward the outcome, the other toward its opposite.
+    """Both values step: the chosen one toward the reward, the other toward its opposite.
 
     V = 0 for both actions at first. After the reward r of action a, with b the other action, V[a]
     += eta (r - V[a]) and V[b] += eta (-r - V[b]). Here eta is eta_positive if r >= V[a] and
@@ -59,8 +59,8 @@ class FictitiousUpdateDual(Model):
 
     last_parameters = ("bias", "beta")
 
-    eta_positive = unit("learning rate where the outcome is no worse than expected", -0.3, 1.0)
-    eta_negative = unit("learning rate where the outcome is worse than expected", -0.3, 1.0)
+    eta_positive = unit("learning rate where the reward is no worse than expected", -0.3, 1.0)
+    eta_negative = unit("learning rate where the reward is worse than expected", -0.3, 1.0)
     bias = real("indecision point: lead in value that action 1 needs", mean=0.0, sd=0.3)
     beta = positive("inverse temperature", mean=0.3, sd=0.5)
 
@@ -79,7 +79,7 @@ class FictitiousUpdateDual(Model):
 
 
 class FictitiousUpdate(FictitiousUpdateDual):
-    """Both values step at one rate: the chosen one toward the outcome, the other to its opposite.
+    """Both values step at one rate: the chosen one toward the reward, the other to its opposite.
 
     V = 0 for both actions at first. After the reward r of action a, with b the other action, V[a]
     += eta (r - V[a]) and V[b] += eta (-r - V[b]). The log odds of action 1 are beta (V[1] - V[0] -
@@ -94,7 +94,7 @@ class FictitiousUpdate(FictitiousUpdateDual):
 
 
 class ExperienceWeightedAttraction(Model):
-    """Learns less from an outcome, the more often the action was tried before.
+    """Learns less from a reward, the more often the action was tried before.
 
     n = V = 0 for both actions at first. After the reward r of action a, its experience n becomes n'
     = rho n + 1 and its value becomes (phi n V + r) / n'. P(a) is softmax(beta V).

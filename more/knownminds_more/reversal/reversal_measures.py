@@ -159,4 +159,4 @@ def stay_or_shift(after: Literal["win", "loss"]) -> DeclaredMeasure:
     )(share)
 
 
-AFTER_OUTCOMES = (stay_or_shift("win"), stay_or_shift("loss"))
+STAY_AND_SHIFT = (stay_or_shift("win"), stay_or_shift("loss"))

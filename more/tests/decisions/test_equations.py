@@ -165,14 +165,14 @@ def tversky(p, gamma):
     return p**gamma / (p**gamma + (1 - p) ** gamma) ** (1 / gamma)
 
 
-def worth(outcomes, alpha, alpha_loss, loss, gamma, gamma_loss, weigh):
+def worth(gamble, alpha, alpha_loss, loss, gamma, gamma_loss, weigh):
     """Cumulative prospect theory by its definition: gains from the best down, losses up."""
     total, before = 0.0, 0.0
-    for x, p in sorted((o for o in outcomes if o[0] >= 0), reverse=True):
+    for x, p in sorted((o for o in gamble if o[0] >= 0), reverse=True):
         total += (weigh(before + p, gamma) - weigh(before, gamma)) * (x / 100) ** alpha
         before += p
     before = 0.0
-    for x, p in sorted(o for o in outcomes if o[0] < 0):
+    for x, p in sorted(o for o in gamble if o[0] < 0):
         share = weigh(before + p, gamma_loss) - weigh(before, gamma_loss)
         total -= loss * share * (-x / 100) ** alpha_loss
         before += p

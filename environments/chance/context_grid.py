@@ -43,7 +43,6 @@ ARRANGEMENTS = tuple(permutations(k for k in range(len(FACTORS)) if k != CORRECT
 
 # Each mark may draw a sampler to an outcome, whatever its probability.
 MARKS = ("first", "middle", "round", "repeat", "heads", "left")
-# What is known before the outcome is queried.
 MOST_OUTCOMES = 34  # of 3 dice with 12 faces
 # People choose among the outcomes and write nothing; they are asked this.
 COMPLETED = "Which of these completes the last sentence?"
