@@ -8,6 +8,7 @@ from typing import Any
 
 from knownminds.environments.record.recording import answer_columns as answer_columns
 from knownminds.members import Members as _Members
+from knownminds.members import unknown as unknown
 
 from .bandits.balloon_risk import BalloonRisk as BalloonRisk
 from .bandits.horizon import Horizon as Horizon
@@ -83,7 +84,6 @@ from .words.answer import Outcome as Outcome
 from .words.answer import parse_beginning as parse_beginning
 from .words.answer import parse_label as parse_label
 from .words.answer import parse_number as parse_number
-from .words.names import unknown as unknown
 from .words.prompt import Message as Message
 from .words.prompt import Prompt as Prompt
 from .words.prompt import Template as Template

@@ -24,11 +24,12 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from knownminds.members import unknown
+
 from .conditions import shipped_words
 from .design import Design
 from .environment import Environment
 from .turn import Observation, Turn
-from .words.names import unknown
 from .words.prompt import Message, Prompt, paraphrases_of
 from .world import Payoffs, Points
 

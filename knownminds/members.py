@@ -8,10 +8,11 @@ asked for. All floors may import this module; it imports none.
 
 from __future__ import annotations
 
+import difflib
 import importlib.metadata
 import importlib.util
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
@@ -180,3 +181,20 @@ def _tables(package: str) -> dict[str, dict[str, str]]:
     if strange:
         raise ValueError(f"{file} has tables {', '.join(KINDS)}; got {strange[0]!r}. Rename it.")
     return tables
+
+
+def unknown(kind: str, name: str, names: Iterable[str], where: str = "") -> str:
+    """Return a sentence that a name is unknown, with the nearest names or else all names.
+
+    A member of a package that is not installed is named with the package.
+    """
+    package = elsewhere().get(name)
+    if package is not None:
+        return (
+            f"The {kind} {name!r} is part of {package}, which is not installed: "
+            f"pip install {package} (in a checkout: pip install -e ./more)."
+        )
+    known = sorted(names)
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
+    hint = f"Nearest: {', '.join(near)}." if near else f"There are: {', '.join(known) or 'none'}."
+    return f"There is no {kind} named {name!r}{where}. {hint}"

@@ -7,6 +7,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
+from knownminds.calling import Sampling
 from knownminds.environments import unknown
 from knownminds.members import listed
 
@@ -15,7 +16,6 @@ from .adapter import (
     Failed,
     InProcess,
     Reply,
-    Sampling,
     TellsContinuations,
     TokenLogProbability,
     Usage,

@@ -10,73 +10,17 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
-from knownminds.environments import Message, Prompt, unknown
+from knownminds.calling import MOST_TOKENS, Sampling
+from knownminds.environments import Message, Prompt
 
 if TYPE_CHECKING:
     from knownminds.llm_adapters.continuations.continuation_probabilities import (
         ContinuationProbabilities,
     )
 
-Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
-Verbosity = Literal["low", "medium", "high"]
-EFFORTS: tuple[Effort, ...] = get_args(Effort)
-
-MOST_TOKENS = 10**8  # of a call; what is said to be more, no model has read or written
 _LONGEST_TOKEN = 128  # bytes; the longest of the tokenizers in use are 128 spaces
-
-
-@dataclass(frozen=True)
-class Sampling:
-    """How an answer is to be drawn; what is None is not sent.
-
-    Parameters
-    ----------
-    temperature : 0 for the most probable answer, 1 for the model's probabilities
-    top_p : share of the probability that is drawn from
-    max_tokens : where an answer is cut off; hidden reasoning counts
-    seed : number that makes a provider's draws repeatable, as far as it can
-    reasoning_effort : how long a reasoning model thinks before it answers: none, minimal, low,
-        medium, high, xhigh or max, of which a model takes some
-    verbosity : how much a model says that can be shown so: low, medium or high
-    system : what a system message says before everything else; runs put it there
-    answer_prefix : what the answer begins with, which the model goes on from; runs put it there
-    top_log_probabilities : how many alternatives come with the log-probability of each token of
-        the answer; 0 for that of the token alone
-    """
-
-    temperature: float | None = None
-    top_p: float | None = None
-    max_tokens: int | None = None
-    seed: int | None = None
-    reasoning_effort: Effort | None = None
-    top_log_probabilities: int | None = None
-    verbosity: Verbosity | None = None
-    system: str | None = None
-    answer_prefix: str | None = None
-
-    def __post_init__(self) -> None:
-        """Check the ranges."""
-        for name, low, high in (
-            ("temperature", 0.0, 2.0),
-            ("top_p", 0.0, 1.0),
-            ("max_tokens", 1, MOST_TOKENS),
-            ("seed", 0, None),
-            ("top_log_probabilities", 0, None),
-        ):
-            value = getattr(self, name)
-            if value is not None and not (low <= value and (high is None or value <= high)):
-                upper = "" if high is None else f" to {high:.9g}"
-                raise ValueError(f"{name} goes from {low:g}{upper}; got {value!r}.")
-        if self.reasoning_effort is not None and self.reasoning_effort not in EFFORTS:
-            raise ValueError(unknown("reasoning effort", self.reasoning_effort, EFFORTS))
-        if self.verbosity is not None and self.verbosity not in get_args(Verbosity):
-            raise ValueError(unknown("verbosity", self.verbosity, get_args(Verbosity)))
-        if self.system is not None and not self.system.strip():
-            raise ValueError("A system message says something; got an empty one. Leave it out.")
-        if self.answer_prefix is not None and not self.answer_prefix.strip():
-            raise ValueError("An answer prefix says something; got an empty one. Leave it out.")
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from knownminds.environments import unknown
+from knownminds.calling import SETTINGS, Sampling
+from knownminds.members import unknown
 
-from .adapter import Sampling, given
+from .adapter import given
 
 _NUMBERS = {"temperature": float, "top_p": float, "max_tokens": int, "top_log_probabilities": int}
-_SETTINGS = tuple(one.name for one in fields(Sampling) if one.name != "seed")
 FORM = "PROVIDER:MODEL, or PROVIDER:MODEL?SETTING=VALUE&SETTING=VALUE"
 
 
@@ -46,8 +46,8 @@ class Participant:
     def __post_init__(self) -> None:
         """Check the settings."""
         for name in self.sampling:
-            if name not in _SETTINGS:
-                known = [*_SETTINGS, "price", "name"]
+            if name not in SETTINGS:
+                known = [*SETTINGS, "price", "name"]
                 raise ValueError(unknown("setting of a participant", name, known))
         try:
             Sampling(**self.sampling)
@@ -134,5 +134,5 @@ class Participant:
 
 def named(model: str, **settings: Any) -> str:
     """Return the name of a model in a configuration: gpt-5?reasoning_effort=low."""
-    own = {name: settings[name] for name in _SETTINGS if settings.get(name) not in (None, "")}
+    own = {name: settings[name] for name in SETTINGS if settings.get(name) not in (None, "")}
     return f"{model}?{urlencode(own, safe=',')}" if own else model

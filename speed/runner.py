@@ -28,7 +28,7 @@ from knownminds.environments import InstrumentalLearning, Session, session_strea
 from knownminds.llm_adapters import InProcess, Reply, Sampling, Usage, load
 from knownminds.llm_adapters.runs.ledger import Attempt, Ledger, asked_of, request_hash
 from knownminds.llm_adapters.runs.prices import price_of
-from knownminds.llm_adapters.runs.runner import run_sessions_in
+from knownminds.llm_adapters.runs.runner import RunOptions, run_sessions_in
 
 SESSIONS = 64
 LARGE = 1000  # sessions of the run whose memory is measured
@@ -138,7 +138,12 @@ async def a_run(url, folder, environment, listening=False, n=SESSIONS, concurren
     participant = Listening(adapter) if listening else adapter
     try:
         run = await run_sessions_in(
-            folder, participant, environment, n, 1, concurrency=concurrency, price=PRICE
+            folder,
+            participant,
+            environment,
+            n,
+            1,
+            how=RunOptions(concurrency=concurrency, price=PRICE),
         )
     finally:
         await adapter.close()

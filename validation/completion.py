@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import runpy
 import sys
 from collections.abc import Callable
 
-from knownminds.members import folder_of, listed
+from knownminds.members import listed, unknown
 
 # The package that has a registry of a kind, once it is imported.
 REGISTRIES = {
@@ -40,10 +39,7 @@ def check_member(*kinds: str) -> Callable[[str], str]:
                 f"A file of your own goes with --plugin {value}; the {kind} is then called by the "
                 "name that it has in it."
             )
-        # The sentence's file: importing it from its package would load the whole floor.
-        file = folder_of("knownminds") / "environments" / "words" / "names.py"
-        rule = runpy.run_path(str(file))["unknown"](kind, value, known)
-        raise ValueError(f"{rule} One of your own comes with --plugin FILE.")
+        raise ValueError(f"{unknown(kind, value, known)} One of your own comes with --plugin FILE.")
 
     return check
 

@@ -8,9 +8,11 @@ import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from knownminds.calling import Caps
+from knownminds.members import unknown
+
 if TYPE_CHECKING:
     from knownminds.agents import Contaminants
-    from knownminds.llm_adapters.runs.admission import Caps
 
 # At which temperature the models of a paper answer. CogBench (Coda-Forno et al. 2024, section 3)
 # and the colliders (thesis, section on prompting) draw the most probable answer, where a model
@@ -33,7 +35,6 @@ def read_settings(option: str, texts: Sequence[str] | None) -> dict[str, Any]:
 def read_contaminants(texts: Sequence[str] | None) -> Contaminants:
     """Read --contaminate: a table of rates."""
     from knownminds.agents import Contaminants
-    from knownminds.environments import unknown
 
     given = read_numbers("--contaminate", texts)
     known = list(inspect.signature(Contaminants).parameters)
@@ -45,9 +46,6 @@ def read_contaminants(texts: Sequence[str] | None) -> Contaminants:
 
 def read_caps(texts: Sequence[str] | None) -> Caps:
     """Read --cap."""
-    from knownminds.environments import unknown
-    from knownminds.llm_adapters.runs.admission import Caps
-
     given: dict[str, Any] = {}
     known = list(inspect.signature(Caps).parameters)
     for name, value in _pairs("--cap", texts):

@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from knownminds.environments.words.names import unknown
+from knownminds.members import unknown
 
 Array = NDArray[np.float64]
 States = NDArray[np.int64]

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.words.names import unknown
+from knownminds.members import unknown
 
 from .belief_network import BeliefNetwork, Node, NoisyOrLaw
 

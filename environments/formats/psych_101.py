@@ -20,8 +20,8 @@ from knownminds.environments.record.recording import answer_columns
 from knownminds.environments.record.trials import Trials
 from knownminds.environments.turn import Observation, Turn
 from knownminds.environments.words.answer import ANSWERED, Answer
-from knownminds.environments.words.names import unknown
 from knownminds.environments.words.prompt import Message
+from knownminds.members import unknown
 
 OPEN, CLOSE = "<<", ">>"
 OWN = "knownminds"  # the field of a record that holds what its text does not show

@@ -19,9 +19,9 @@ from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
 from knownminds.environments.causes.causal_graph import direction_of, noisy_or_table, task_of
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.words.names import unknown
 from knownminds.inference.fits.model_data import ModelData
 from knownminds.inference.fits.point import maximum_likelihood
+from knownminds.members import unknown
 
 from .causal_answers import QUESTION, ROMAN, SCALE, causal_answers
 

@@ -16,7 +16,7 @@ from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Environment, session_stream
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.tabled_result import TabledResult
-from knownminds.environments.words.names import unknown
+from knownminds.members import unknown
 
 from .model_data import ModelData, Unknowns
 from .point import FLAT_POSTERIOR

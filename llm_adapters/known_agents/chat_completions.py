@@ -15,9 +15,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from knownminds.calling import Sampling
 from knownminds.environments import Message, Prompt, unknown
 from knownminds.environments.words.prompt import Role
-from knownminds.llm_adapters.adapter import Failed, Reply, Sampling, TokenLogProbability
+from knownminds.llm_adapters.adapter import Failed, Reply, TokenLogProbability
 
 from .several import SeveralAgents
 from .synthetic import Synthetic

@@ -6,8 +6,9 @@ import os
 from dataclasses import replace
 from itertools import cycle
 
+from knownminds.calling import Sampling
 from knownminds.environments import Prompt
-from knownminds.llm_adapters.adapter import Failed, InProcess, Reply, Sampling, refused
+from knownminds.llm_adapters.adapter import Failed, InProcess, Reply, refused
 from knownminds.llm_adapters.runs.ledger import Ledger, asked_of, request_hash
 
 

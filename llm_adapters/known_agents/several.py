@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
 
+from knownminds.calling import Sampling
 from knownminds.environments import Prompt
-from knownminds.llm_adapters.adapter import Failed, Reply, Sampling
+from knownminds.llm_adapters.adapter import Failed, Reply
 
 from .synthetic import Synthetic
 

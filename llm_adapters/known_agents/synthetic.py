@@ -14,6 +14,7 @@ import numpy as np
 
 from knownminds.agents import Contaminants, Model
 from knownminds.agents.parameters import Array
+from knownminds.calling import Sampling
 from knownminds.environments import (
     Design,
     Environment,
@@ -28,7 +29,6 @@ from knownminds.llm_adapters.adapter import (
     Failed,
     InProcess,
     Reply,
-    Sampling,
     TokenLogProbability,
     Usage,
     refused,

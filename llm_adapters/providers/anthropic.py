@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from knownminds.calling import Sampling
 from knownminds.environments import Message, Prompt
-from knownminds.llm_adapters.adapter import Reply, Sampling, Usage, refused
+from knownminds.llm_adapters.adapter import Reply, Usage, refused
 
 from .http import Http, added, in_parts, members_of, usage_of
 

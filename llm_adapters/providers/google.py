@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
+from knownminds.calling import Sampling
 from knownminds.environments import Message, Prompt
-from knownminds.llm_adapters.adapter import Reply, Sampling, Usage
+from knownminds.llm_adapters.adapter import Reply, Usage
 
 from .anthropic import split
 from .http import Http, added, in_base64, likely_tokens, members_of, usage_of

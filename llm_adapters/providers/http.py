@@ -20,15 +20,9 @@ from urllib.request import getproxies_environment, proxy_bypass
 
 import httpx2
 
+from knownminds.calling import MOST_TOKENS, Sampling
 from knownminds.environments import Message, Prompt
-from knownminds.llm_adapters.adapter import (
-    MOST_TOKENS,
-    Failed,
-    Reply,
-    Sampling,
-    TokenLogProbability,
-    Usage,
-)
+from knownminds.llm_adapters.adapter import Failed, Reply, TokenLogProbability, Usage
 from knownminds.llm_adapters.masking import masked, spellings_of
 
 MOST_BYTES = 2**23  # of the body of an answer: 4,096 tokens with 20 alternatives each have half

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
+from knownminds.calling import Sampling
 from knownminds.environments import Prompt
-from knownminds.llm_adapters.adapter import Reply, Sampling, Usage, given
+from knownminds.llm_adapters.adapter import Reply, Usage, given
 
 from .http import Http, in_parts, likely_tokens, members_of, usage_of
 

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import jinja2
 import numpy as np
 
+from knownminds.calling import Sampling
 from knownminds.environments import Prompt, session_stream
 from knownminds.llm_adapters.adapter import (
     Failed,
     InProcess,
     Reply,
-    Sampling,
     TokenLogProbability,
     Usage,
     check_heeds,

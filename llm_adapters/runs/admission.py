@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
-import numpy as np
-
-from knownminds.llm_adapters.adapter import MOST_TOKENS
+from knownminds.calling import MOST_TOKENS, Caps, check_least
 
 from .prices import NANO, Spent
 
@@ -19,127 +17,53 @@ FIRST = 2  # calls under way at the beginning; one under caps on what comes back
 SILENT = "questions in a row had no answer"  # stands in the reason if it is for that
 
 NOT_SENT = "not sent"  # the batch of an attempt that waits for one
-Amount = Decimal | float | str
-
-
-def check_least(options: object, least: float, *names: str) -> None:
-    """Raise ValueError if one of these options is set and below its least value, or NaN."""
-    for name in names:
-        value = getattr(options, name)
-        if value is not None and not value >= least:
-            raise ValueError(f"{name} is at least {least:g}; got {value!r}.")
 
 
 @dataclass(frozen=True)
 class Batching:
-    """How questions are sent in batches.
+    """How batches are waited for.
 
     Parameters
     ----------
-    turns : whether sessions whose trials tell of earlier ones use batches too: one for each trial
     pause : seconds before it is looked for the first time whether a batch is over; grows by half
     longest_pause : seconds that this growth ends at
     search : seconds for which a batch that may have been submitted is looked for at the provider
         before it is submitted again
     patience : seconds for which it is looked again for results that should be there and are not,
         before they count as paid for and lost
-    requests : most requests of a batch, below what the provider takes; batches then go one after
-        another, for servers that limit what is queued; None for what the provider takes
     failures : how often in a row the provider may fail before the run stops
     """
 
-    turns: bool = False
     pause: float = 5.0
     longest_pause: float = 60.0
     search: float = 60.0
     patience: float = 1_800.0
-    requests: int | None = None
     failures: int = 20
 
     def __post_init__(self) -> None:
         """Check the ranges."""
         check_least(self, 0, "pause", "longest_pause", "search", "patience")
-        check_least(self, 1, "requests", "failures")
+        check_least(self, 1, "failures")
 
 
-@dataclass(frozen=True)
-class Caps:
-    """What a run may use at most; None for no bound.
-
-    A call is made only if the most it can use fits under every cap; what may have been paid
-    counts as paid.
+def bound_passed(caps: Caps, due: Spent, prefix: str = "") -> str:
+    """Return the bound that is passed by an amount, in words; empty if none.
 
     Parameters
     ----------
-    calls, tokens, dollars : of the whole run, all its starts together
-    session_calls, session_tokens, session_dollars : of each session
-    answer_tokens : most tokens of one answer, hidden reasoning included; needed under caps on
-        tokens or dollars if the settings have no `max_tokens`
+    prefix
+        "session_" for the bounds of a session.
     """
-
-    calls: int | None = None
-    tokens: int | None = None
-    dollars: Amount | None = None
-    session_calls: int | None = None
-    session_tokens: int | None = None
-    session_dollars: Amount | None = None
-    answer_tokens: int | None = None
-
-    def __post_init__(self) -> None:
-        """Check the ranges; dollars become exact."""
-        for name, value in vars(self).copy().items():
-            if value is None:
-                continue
-            if name.endswith("dollars"):
-                object.__setattr__(self, name, _exact(name, value))
-                continue
-            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-            if not (whole and value >= 0):
-                raise ValueError(f"A cap on {name} is a whole number from 0 on; got {value!r}.")
-        if self.answer_tokens is not None and self.answer_tokens > MOST_TOKENS:
-            raise ValueError(
-                f"An answer has at most {MOST_TOKENS:,} tokens; got answer_tokens="
-                f"{self.answer_tokens:,}."
-            )
-
-    @property
-    def on_money(self) -> bool:
-        """Whether money is bounded."""
-        return self.dollars is not None or self.session_dollars is not None
-
-    @property
-    def on_use(self) -> bool:
-        """Whether money or tokens are bounded, which depend on what comes back."""
-        return self.on_money or self.tokens is not None or self.session_tokens is not None
-
-    def over(self, due: Spent, prefix: str = "") -> str:
-        """Return the bound that is passed by an amount, in words; empty if none.
-
-        Parameters
-        ----------
-        prefix
-            "session_" for the bounds of a session.
-        """
-        calls, tokens, dollars = (
-            getattr(self, prefix + name) for name in ("calls", "tokens", "dollars")
-        )
-        if calls is not None and due.calls > calls:
-            return f"{calls:,} call{'' if calls == 1 else 's'}"
-        if tokens is not None and due.tokens > tokens:
-            return f"{tokens:,} token{'' if tokens == 1 else 's'}"
-        if dollars is not None and due.money > int(dollars * NANO):
-            return f"${Decimal(int(dollars * NANO)) / NANO:f}"
-        return ""
-
-
-def _exact(name: str, value: Amount) -> Decimal:
-    try:
-        exact = Decimal(str(value))
-    except InvalidOperation:
-        exact = Decimal("NaN")
-    if not (exact.is_finite() and exact >= 0):
-        raise ValueError(f"A cap on {name} is an amount from 0 on; got {value!r}.")
-    return exact
+    calls, tokens, dollars = (
+        getattr(caps, prefix + name) for name in ("calls", "tokens", "dollars")
+    )
+    if calls is not None and due.calls > calls:
+        return f"{calls:,} call{'' if calls == 1 else 's'}"
+    if tokens is not None and due.tokens > tokens:
+        return f"{tokens:,} token{'' if tokens == 1 else 's'}"
+    if dollars is not None and due.money > int(dollars * NANO):
+        return f"${Decimal(int(dollars * NANO)) / NANO:f}"
+    return ""
 
 
 class Spending:
@@ -235,9 +159,9 @@ class Admission:
                 await self.spending.moves(wait)
             elif self.under_way >= self.allowed:
                 await self.spending.moves()
-            elif over := self.caps.over(self.used(session) + most, "session_"):
-                return f"{CAPPED[1]} {over} is reached"
-            elif not (over := self.caps.over(self.spending.total + most)):
+            elif passed := bound_passed(self.caps, self.used(session) + most, "session_"):
+                return f"{CAPPED[1]} {passed} is reached"
+            elif not (passed := bound_passed(self.caps, self.spending.total + most)):
                 self.under_way += 1
                 self.spending.under_way += 1
                 self.spending.reserved += most
@@ -247,7 +171,7 @@ class Admission:
             elif self.spending.under_way:
                 await self.spending.moves()
             else:
-                self.stop(f"{CAPPED[0]} {over} is reached")
+                self.stop(f"{CAPPED[0]} {passed} is reached")
         return self.stopped
 
     def leave(self, session: int, most: Spent, used: Spent) -> None:

@@ -9,12 +9,13 @@ import uuid
 from collections.abc import Awaitable, Coroutine, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from knownminds.calling import Sampling
 from knownminds.environments.words.prompt import Prompt
-from knownminds.llm_adapters.adapter import Adapter, Failed, Sampling
+from knownminds.llm_adapters.adapter import Adapter, Failed
 from knownminds.llm_adapters.batches import batches_of
 from knownminds.llm_adapters.batches.contract import BatchStatus, Results
 
-from .admission import CAPPED, NOT_SENT, Admission, Batching
+from .admission import CAPPED, NOT_SENT, Admission, Batching, bound_passed
 from .ledger import OPEN, Attempt, Ledger, ProviderBatch
 from .prices import Spent
 
@@ -64,14 +65,15 @@ class BatchQueue:
     Parameters
     ----------
     runner : of the run
-    how : how questions are sent
+    how : how batches are waited for
+    most : requests of a batch; None for what the provider takes
     retry_errors : whether the requests of a batch that is lost are asked again
     """
 
-    def __init__(self, runner: Sender, how: Batching, retry_errors: bool):
+    def __init__(self, runner: Sender, how: Batching, most: int | None, retry_errors: bool):
         assert runner.adapter is not None
         self.runner, self.adapter, self.how = runner, runner.adapter, how
-        self.retry_errors = retry_errors
+        self.most, self.retry_errors = most, retry_errors
         self.ledger, self.gate = runner.ledger, runner.gate
         self.batches = batches_of(runner.adapter)
         self.sessions = self.busy = 0  # sessions that are played, and requests that do not wait
@@ -167,7 +169,7 @@ class BatchQueue:
                 self._foresee(part)
                 if not self.gate.stopped:
                     await self._step(self._named(part))
-                if self.how.requests is not None:
+                if self.most is not None:
                     await self.collect()
             await self.collect()
         finally:
@@ -180,13 +182,13 @@ class BatchQueue:
             before = one.attempt.used(self.ledger.price)
             one.attempt.foresee(*self.ledger.beyond)
             more += one.attempt.used(self.ledger.price) - before
-        if (more.tokens or more.money) and (over := self.gate.caps.over(due + more)):
-            self.gate.stop(f"{CAPPED[0]} {over} is reached")
+        if (more.tokens or more.money) and (passed := bound_passed(self.gate.caps, due + more)):
+            self.gate.stop(f"{CAPPED[0]} {passed} is reached")
 
     def _parts(self, waiting: Sequence[_Waiting]) -> Iterator[list[_Waiting]]:
         """Divide requests among batches that the provider takes."""
         batches = self.batches
-        most = min(batches.most_requests, self.how.requests or batches.most_requests)
+        most = min(batches.most_requests, self.most or batches.most_requests)
         part: list[_Waiting] = []
         room = batches.most_bytes
         for one in waiting:

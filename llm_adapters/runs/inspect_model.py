@@ -10,11 +10,11 @@ import base64
 from pathlib import Path
 from typing import Any
 
+from knownminds.calling import Caps, Sampling
 from knownminds.environments import Message, Prompt
 from knownminds.llm_adapters import load
-from knownminds.llm_adapters.adapter import Failed, Reply, Sampling
+from knownminds.llm_adapters.adapter import Failed, Reply
 
-from .admission import Caps
 from .ledger import price_in
 from .prices import price_of
 from .runner import SingleQuestions

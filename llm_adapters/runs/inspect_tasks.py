@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, get_args
 from zipfile import BadZipFile
 
+from knownminds.calling import Effort, Sampling, Verbosity
 from knownminds.environments import (
     ENVIRONMENTS,
     Answer,
@@ -27,7 +28,7 @@ from knownminds.environments import (
     make,
     session_stream,
 )
-from knownminds.llm_adapters.adapter import Effort, Reply, Sampling, Usage, Verbosity
+from knownminds.llm_adapters.adapter import Reply, Usage
 from knownminds.llm_adapters.configuration import named
 from knownminds.llm_adapters.providers.http import in_base64, usage_of
 

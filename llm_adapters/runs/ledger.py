@@ -27,13 +27,12 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from knownminds.calling import MOST_TOKENS, Sampling
 from knownminds.environments import Message, Prompt
 from knownminds.environments.record.folders import writable
 from knownminds.llm_adapters.adapter import (
-    MOST_TOKENS,
     Failed,
     Reply,
-    Sampling,
     Usage,
     given,
     read_reply,

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from knownminds.calling import Sampling
 from knownminds.environments import (
     Answer,
     Design,
@@ -23,7 +24,7 @@ from knownminds.environments import (
 )
 from knownminds.environments.conditions import conditions_of
 from knownminds.environments.later import pandas as pd
-from knownminds.llm_adapters.adapter import Adapter, Failed, Reply, Sampling, refused
+from knownminds.llm_adapters.adapter import Adapter, Failed, Reply, refused
 
 # Address of the study whose sessions `knownminds run`, `serve` and the tasks of Inspect have. Those
 # of `knownminds simulate`, first session per subject, lie there too: with the same seed it is the

@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Any, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
+from knownminds.calling import MOST_TOKENS, Calling, Caps, InBatches, Sampling, check_least
 from knownminds.environments import (
     Answer,
     ChosenSession,
@@ -27,20 +28,12 @@ from knownminds.environments import (
     session_stream,
 )
 from knownminds.environments.session import Pick
-from knownminds.llm_adapters.adapter import (
-    MOST_TOKENS,
-    Adapter,
-    Failed,
-    Reply,
-    Sampling,
-    check_heeds,
-    given,
-)
+from knownminds.llm_adapters.adapter import Adapter, Failed, Reply, check_heeds, given
 from knownminds.llm_adapters.batches import batches_of
 from knownminds.llm_adapters.masking import known_keys
 from knownminds.llm_adapters.providers.http import complaint
 
-from .admission import NOT_SENT, SILENT, Admission, Batching, Caps, check_least
+from .admission import NOT_SENT, SILENT, Admission, Batching
 from .batch_queue import BatchQueue
 from .ledger import OPEN, SENT_ANEW, Attempt, Ledger, LedgerFile, asked_of, price_in, request_hash
 from .participant import (
@@ -70,11 +63,10 @@ _PAUSES = 2**32 - 2  # last part of the address of the stream that spreads the p
 
 @dataclass(frozen=True)
 class Retries:
-    """How a call is tried again that fails in a way that may pass.
+    """When a call is tried again that fails in a way that may pass, and when a run gives up.
 
     Parameters
     ----------
-    attempts : how often a call is made, at most, if the provider fails or cannot be reached
     rate_limited : how often, at most, a provider may answer that it is called too often (429)
     pause : seconds before the second attempt; doubled before each further one up to a minute, and
         spread over 0.5 to 1.5 of that
@@ -84,7 +76,6 @@ class Retries:
     unanswered : how many may for whatever reasons
     """
 
-    attempts: int = 5
     rate_limited: int = 20
     pause: float = 0.5
     identical: int = 3
@@ -92,7 +83,7 @@ class Retries:
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        check_least(self, 1, "attempts", "rate_limited", "identical", "unanswered")
+        check_least(self, 1, "rate_limited", "identical", "unanswered")
         check_least(self, 0, "pause")
 
 
@@ -156,37 +147,23 @@ class StopsRuns(Protocol):
         """Return what the trials of so many sessions show; "stop" says whether to stop."""
 
 
-@dataclass(frozen=True)
-class RunOptions:
-    """How sessions are run.
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(Calling, InBatches):
+    """How sessions are run: how a model is called, and what a run has besides.
 
     Parameters
     ----------
     settings
         Sampling settings but the seed, which is the number of the session.
-    concurrency
-        How many sessions are under way at a time, at most; how many calls are, rises and falls
-        with what the provider takes, see `Admission`.
     retries
         How calls that fail are made again.
-    caps
-        What may be used at most by all runs of the ledger and all their starts together; a resumed
-        run may have other ones.
+    batching
+        How batches are waited for. Requests that fail, or that a batch leaves unanswered, are
+        trials with the outcome "error". Batches that an earlier start has left are read in any
+        case.
     price
         What the model costs, if known; kept with the ledger once there is one, later ones are not
         looked at. Calls before it are reckoned with it.
-    re_ask
-        How often a question is put again whose answer was malformed.
-    retry_errors
-        Whether trials are tried again that brought no text in an earlier start. Where prompts tell
-        of earlier trials, only those are that have no answer behind them in their session: an
-        answer is never replaced.
-    batching
-        How questions are sent in batches, at half the price and within a day; None to ask one by
-        one. Where trials stand alone (`Replies.stand_alone`), all of all sessions are sent
-        together; elsewhere a trial of each session, if `batching.turns`. Requests that fail, or
-        that a batch leaves unanswered, are trials with the outcome "error". Batches that an
-        earlier start has left are read in any case.
     chosen
         What chooses the questions of a session by the answers so far; None to ask all in order.
         Each choice is written down with its question, and a run that goes on asks what was chosen.
@@ -194,15 +171,8 @@ class RunOptions:
         What looks after some sessions and may stop the run there. Sessions beyond a look begin when
         it has been written down. A run that goes on looks no second time. The number of sessions is
         that of its last look.
-    durable
-        Whether each write to the ledger waits for the disk, against a power cut. A killed process
-        loses nothing in either case.
-    seeded
-        Whether the number of a session is sent as its sampling seed, where the adapter takes one.
     progress
         Called after every call.
-    warn
-        Called at once with what a user should know; None for a warning of Python's.
     participant
         What the model is called with its settings, where this is not the model's name.
     command
@@ -210,26 +180,19 @@ class RunOptions:
     """
 
     settings: Sampling = field(default_factory=Sampling)
-    concurrency: int = 8
     retries: Retries = field(default_factory=Retries)
-    caps: Caps = field(default_factory=Caps)
+    batching: Batching = field(default_factory=Batching)
     price: Price | None = None
-    re_ask: int = 0
-    retry_errors: bool = False
-    batching: Batching | None = None
     chosen: QuestionChooser | None = None
     stop: StopsRuns | None = None
-    durable: bool = False
-    seeded: bool = True
     progress: Callable[[Progress], None] | None = None
-    warn: Callable[[str], None] | None = None
     participant: str = ""
     command: str = ""
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        check_least(self, 1, "concurrency")
-        check_least(self, 0, "re_ask")
+        Calling.__post_init__(self)
+        InBatches.__post_init__(self)
 
 
 async def run_sessions_in(
@@ -241,7 +204,7 @@ async def run_sessions_in(
     *,
     address: Sequence[int] = (),
     within: LedgerFile | str | os.PathLike[str] | None = None,
-    **options: Any,
+    how: RunOptions | None = None,
 ) -> Run:
     """Let a language model play n sessions, with a ledger in the folder.
 
@@ -260,8 +223,8 @@ async def run_sessions_in(
     within
         A folder above, or its open ledger, that has the ledger of several runs; the caps hold for
         all of them together. None if the run has one for itself.
-    options
-        How it is run: settings, caps, batches, what chooses and what stops, see `RunOptions`.
+    how
+        Settings, caps, batches, what chooses and what stops; None for the defaults.
 
     Raises
     ------
@@ -271,13 +234,13 @@ async def run_sessions_in(
         If the run is in vain: no key, no such model, a setting that is not heeded, or a model that
         changed on the way. What was paid for stays in the ledger.
     """
-    how = RunOptions(**options)
+    how = how or RunOptions()
     chosen, stop = how.chosen, how.stop
     check_run(adapter, environment, n, how)
     price, name = price_in(folder) or how.price, f"{adapter.provider}:{adapter.model}"
     check_caps(how.caps, how.settings, price, name)
     configuration = _configuration(
-        adapter, environment, how.settings, seed, address, how.re_ask, how.seeded
+        adapter, environment, how.settings, seed, address, how.re_ask, not how.no_seed
     )
     configuration |= {"participant": how.participant} if how.participant else {}
     configuration |= {"chosen": chosen.as_dict()} if chosen is not None else {}
@@ -357,8 +320,8 @@ async def run_session(
     check_heeds(adapter, of_session, images=environment.pictures)
     check_prefix(adapter, environment, sampling)
     configuration = _configuration(adapter, environment, sampling, seed, before)
-    patient = retries or Retries(attempts=3, identical=10**9, unanswered=10**9)
-    how = RunOptions(settings=sampling, concurrency=1, retries=patient)
+    patient = retries or Retries(identical=10**9, unanswered=10**9)
+    how = RunOptions(settings=sampling, concurrency=1, attempts=3, retries=patient)
     keys = known_keys(getattr(adapter, "key_variable", None))
     with Ledger.open(None, configuration, number + 1, keys=keys) as ledger:
         runner = _Runner(ledger, environment, adapter, how)
@@ -383,9 +346,9 @@ def check_run(adapter: Adapter, environment: Environment, n: int, how: RunOption
     settings = session_settings(how.settings, 0, "seed" in adapter.heeds)
     check_heeds(adapter, settings, images=environment.pictures)
     check_prefix(adapter, environment, how.settings)
-    if how.batching is not None:
+    if how.batched:
         batches_of(adapter)
-        if not (environment.replies.stand_alone or how.batching.turns):
+        if not (environment.replies.stand_alone or how.batch_turns):
             raise ValueError(
                 f"Trials that stand alone go in one batch; those of {environment.name} with these "
                 "settings wait for earlier ones. Say --batch-turns for a batch per trial, with a "
@@ -669,9 +632,9 @@ class _SessionPlayer:
 
     def _gives_up(self, error: Failed, failures: Counter[str], seeded: bool) -> bool:
         """Say whether a question stays without an answer; or stop the run, or neither."""
-        runner, gate, retries = self.runner, self.runner.gate, self.runner.how.retries
-        over = failures["others"] >= retries.attempts or failures["often"] >= retries.rate_limited
-        over = over or failures["broken"] >= min(retries.attempts, _BROKEN)
+        runner, gate, how = self.runner, self.runner.gate, self.runner.how
+        over = failures["others"] >= how.attempts or failures["often"] >= how.retries.rate_limited
+        over = over or failures["broken"] >= min(how.attempts, _BROKEN)
         if runner.leaves_out(error, seeded):
             pass
         elif error.then == "stop":
@@ -722,7 +685,7 @@ class _Runner:
         self.answer_tokens = (
             self.sampling.max_tokens or self.how.caps.answer_tokens or ASSUMED_ANSWER
         )
-        at_once = None if self.how.batching else self.how.concurrency
+        at_once = None if self.how.batched else self.how.concurrency
         self.gate = Admission(at_once, self.how.caps, ledger.file.spending, ledger.cell)
         self.failure: Failed | None = None
         self.queue: BatchQueue | None = None
@@ -792,7 +755,7 @@ class _Runner:
             "context."
         )
         if not self._warned:
-            (self.how.warn or warnings.warn)(message)
+            (self.how.tell or warnings.warn)(message)
         self._warned = True
 
     def settle(
@@ -817,7 +780,7 @@ class _Runner:
         played: list[Session | None] = []  # None of a session that was not begun
         reasons: dict[int, str] = {}
         trouble: BaseException | None = None
-        if self.how.batching is not None or any(b.state in OPEN for b in self.ledger.batches):
+        if self.how.batched or any(b.state in OPEN for b in self.ledger.batches):
             try:
                 await self._read_batches()
             except asyncio.CancelledError as error:
@@ -841,9 +804,10 @@ class _Runner:
 
     async def _read_batches(self) -> None:
         """Read the batches that earlier starts have left; ask in batches if that is set."""
-        self.queue = BatchQueue(self, self.how.batching or Batching(), self.how.retry_errors)
+        how = self.how
+        self.queue = BatchQueue(self, how.batching, how.batch_size, how.retry_errors)
         await self.queue.collect()
-        if self.how.batching is None:
+        if not how.batched:
             self.queue = None
 
     def _stops(self, rule: StopsRuns, played: Sequence[Session | None]) -> bool:

@@ -9,8 +9,13 @@ import pytest
 import typer
 
 import knownminds as package
+from knownminds import calling
 from knownminds.environments import Environment, make
+from knownminds.llm_adapters.configuration import Participant
+from knownminds.llm_adapters.runs.runner import RunOptions, run_sessions_in
+from knownminds.validation.benchmarks.running import players_of, run_benchmark
 from knownminds.validation.cli import app
+from knownminds.validation.costs.connect import connect, run_sessions
 
 PLACE = "two_step"  # whose usual model is not the first of all
 # What each question cannot do without, and what its command then takes.
@@ -109,6 +114,79 @@ def test_an_argument_that_is_none_is_refused_by_both(verb, knownminds):
 def test_a_docstring_does_not_say_how_an_option_is_typed(verb):
     text = getattr(package, verb).__doc__
     assert not re.search(r"^    ([A-Z]+=[A-Z]+|ours=yours|LOW-HIGH|YYYY)", text, re.M)
+
+
+# How a model is called, by option; and where else an option of the name stands, which is another
+# one: the seed of a study, the key of a server, what a budget reckons with.
+DECLARED = {
+    one.name: one
+    for kind in (calling.Sampling, calling.Reach, calling.Calling, calling.InBatches)
+    for one in fields(kind)
+}
+OTHERS = {
+    "reveal": {"temperature", "max_tokens"},
+    "serve": {"key_variable", "tell"},
+    "budget": {"batch", "system"},
+}
+CALLERS = {
+    "run": (*DECLARED.keys() - {"seed"},),
+    "benchmark": (*vars(calling.Reach()), *vars(calling.Calling())),
+    "reveal": (*vars(calling.Reach()), *vars(calling.Calling())),
+}
+
+
+def declared_by(kind):
+    """Options of how a model is called that a class declares or describes itself."""
+    own = {name for base in kind.__mro__ if base.__module__ != calling.__name__
+           for name in (*vars(base).get("__annotations__", ()), *field_texts_of(base))}  # fmt: skip
+    return own & DECLARED.keys() - {"seed"}
+
+
+def field_texts_of(kind):
+    """Names that the docstring of a class alone has."""
+    lines = inspect.cleandoc(vars(kind).get("__doc__") or "").splitlines()
+    return {line.partition(" : ")[0] for line in lines if not line.startswith(" ")}
+
+
+@each
+def test_how_a_model_is_called_is_declared_once(verb):
+    kind = question_of(verb)
+    own = declared_by(kind) - {"tell"} if verb not in CALLERS else declared_by(kind)
+    assert own <= OTHERS.get(verb, set())
+    defaults = {one.name: one.default for one in fields(kind)}
+    for name in CALLERS.get(verb, ()):
+        assert name in defaults, name
+    for name in defaults.keys() & DECLARED.keys() - {"seed", "tell"}:
+        assert defaults[name] == DECLARED[name].default, name
+
+
+def test_runs_and_benchmarks_take_the_same_declaration():
+    assert declared_by(RunOptions) == declared_by(Participant) == set()
+    for function in (run_sessions_in, run_sessions, run_benchmark, players_of, connect):
+        arguments = inspect.signature(function).parameters.keys() - {"seed", "tell"}
+        assert not arguments & DECLARED.keys(), function
+
+
+@pytest.mark.parametrize(
+    ("verb", "wrong", "typed", "rule"),
+    [
+        ("run", {"concurrency": 0}, ("--concurrency", 0), "concurrency is at least 1; got 0"),
+        ("benchmark", {"attempts": 0}, ("--attempts", 0), "attempts is at least 1; got 0"),
+        ("reveal", {"re_ask": -1}, ("--re-ask", -1), "re_ask is at least 0; got -1"),
+        ("run", {"batch_size": 0}, ("--batch-size", 0), "batch_size is at least 1; got 0"),
+        ("run", {"top_p": 2.0}, ("--top-p", 2), "top_p goes from 0 to 1; got 2.0"),
+        ("run", {"system": " "}, ("--system", " "), "A system message says something"),
+        ("run", {"verbosity": "hihg"}, ("--verbosity", "hihg"), "Nearest: high"),
+        ("run", {"reasoning_effort": "lo"}, ("--reasoning-effort", "lo"), "Nearest: low"),
+    ],
+)  # fmt: skip
+def test_how_a_model_is_called_is_checked_alike_by_both(verb, wrong, typed, rule, knownminds):
+    given, words = NEEDED[verb]
+    with pytest.raises(ValueError, match=re.escape(rule)):
+        getattr(package, verb)(**given, **wrong)
+    code, out, err = knownminds(question_of(verb).command, *words, *typed)
+    assert (code, out) == (2, "")
+    assert rule in err
 
 
 def without_seconds(content):

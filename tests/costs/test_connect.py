@@ -6,6 +6,7 @@ import pytest
 
 from knownminds import run
 from knownminds.agents import Contaminants
+from knownminds.calling import Reach
 from knownminds.environments import InstrumentalLearning
 from knownminds.llm_adapters import Synthetic
 from knownminds.llm_adapters.runs.runner import Retries, RunOptions, read_run
@@ -40,8 +41,8 @@ def test_a_server_that_is_down_stops_the_run_before_a_trial_is_lost(tmp_path):
     pytest.importorskip("openai")
     quick = RunOptions(retries=Retries(pause=0.0))
     lived = run_sessions(
-        SHORT, "openai:x", base_url="http://127.0.0.1:9/v1", sessions=2, seed=0, out=tmp_path,
-        how=quick,
+        SHORT, "openai:x", reach=Reach(base_url="http://127.0.0.1:9/v1"), sessions=2, seed=0,
+        out=tmp_path, how=quick,
     )  # fmt: skip
     assert "cannot be reached" in lived.stopped
     assert lived.trials is None

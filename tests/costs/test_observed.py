@@ -10,7 +10,7 @@ from knownminds.agents import RescorlaWagnerDual
 from knownminds.environments import InstrumentalLearning
 from knownminds.llm_adapters import Reply, Usage
 from knownminds.llm_adapters.runs.prices import price_of
-from knownminds.llm_adapters.runs.runner import run_sessions_in
+from knownminds.llm_adapters.runs.runner import RunOptions, run_sessions_in
 from knownminds.validation.costs.observed import Observed
 from knownminds.validation.power.power import power
 
@@ -28,7 +28,8 @@ def run(tmp_path_factory):
         for sent in TOKENS
         for _ in range(PLACE.n_trials)
     ]
-    asked = run_sessions_in(folder, Scripted(*script), PLACE, 3, 1, concurrency=1, price=PRICE)
+    how = RunOptions(concurrency=1, price=PRICE)
+    asked = run_sessions_in(folder, Scripted(*script), PLACE, 3, 1, how=how)
     asyncio.run(asked)
     return folder
 

@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 from scripted import Scripted, rejected, server_failed, unreachable
 
+from knownminds.calling import Caps
 from knownminds.environments import InstrumentalLearning
 from knownminds.llm_adapters import Reply, Sampling, Usage
-from knownminds.llm_adapters.runs.admission import Caps
 from knownminds.llm_adapters.runs.prices import price_of
-from knownminds.llm_adapters.runs.runner import Retries, read_run, run_sessions_in
+from knownminds.llm_adapters.runs.runner import Retries, RunOptions, read_run, run_sessions_in
 from knownminds.validation.costs.run_page import say
 
 PLACE = InstrumentalLearning(n_visits=2)  # eight trials
@@ -22,7 +22,7 @@ SILENT = Reply("?", usage=Usage(), model_served="m")
 
 def go(folder, adapter, n=2, **options):
     options = {"price": PRICE, "retries": QUICK, "concurrency": 1, **options}
-    return asyncio.run(run_sessions_in(folder, adapter, PLACE, n, 9, **options))
+    return asyncio.run(run_sessions_in(folder, adapter, PLACE, n, 9, how=RunOptions(**options)))
 
 
 def test_the_sessions_dollars_are_what_the_provider_was_paid(tmp_path):

@@ -13,7 +13,7 @@ from knownminds.agents import RescorlaWagnerDual, play
 from knownminds.environments import InstrumentalLearning, Session, session_stream
 from knownminds.llm_adapters import Sampling, Synthetic, load
 from knownminds.llm_adapters.known_agents.serve import Served
-from knownminds.llm_adapters.runs.runner import run_sessions_in
+from knownminds.llm_adapters.runs.runner import RunOptions, run_sessions_in
 
 KEY = "sk-canary-0123456789abcdef"
 LEARNER = RescorlaWagnerDual(alpha_positive=0.6, alpha_negative=0.2, beta=5.0, kappa=0.1)
@@ -70,12 +70,15 @@ def send(served):
         yield send
 
 
-def through_the_server(environment, n, seed, heeds=(), **options):
+def through_the_server(environment, n, seed, heeds=(), address=(), **options):
     async def run(url):
         adapter = load("openai")("known-agent", base_url=url, key_variable=None)
         adapter.heeds = (adapter.heeds | set(heeds)) if heeds != () else adapter.heeds
         try:
-            run = await run_sessions_in(None, adapter, environment, n, seed, **options)
+            how = RunOptions(**options)
+            run = await run_sessions_in(
+                None, adapter, environment, n, seed, address=address, how=how
+            )
             return run.trials
         finally:
             await adapter.close()

@@ -45,7 +45,10 @@ def ask(adapter, settings=None, prompt=HELLO):
     [
         (
             "openai",
-            Sampling(0.5, 0.9, 9, 4, "low", 2, "high"),
+            Sampling(
+                temperature=0.5, top_p=0.9, max_tokens=9, seed=4, reasoning_effort="low",
+                top_log_probabilities=2, verbosity="high",
+            ),
             {
                 "temperature": 0.5, "top_p": 0.9, "max_completion_tokens": 9, "seed": 4,
                 "reasoning_effort": "low", "logprobs": True, "top_logprobs": 2,
@@ -54,7 +57,11 @@ def ask(adapter, settings=None, prompt=HELLO):
         ),
         ("openai", Sampling(top_log_probabilities=0), {"logprobs": True, "top_logprobs": 0}),
         ("groq", Sampling(max_tokens=9), {"max_tokens": 9}),
-        ("anthropic", Sampling(0.0, 0.9, 9), {"temperature": 0.0, "top_p": 0.9}),
+        (
+            "anthropic",
+            Sampling(temperature=0.0, top_p=0.9, max_tokens=9),
+            {"temperature": 0.0, "top_p": 0.9},
+        ),
         (
             "anthropic",
             Sampling(max_tokens=9, reasoning_effort="low"),
@@ -67,7 +74,9 @@ def ask(adapter, settings=None, prompt=HELLO):
         ),
         (
             "google",
-            Sampling(0.5, 0.9, 9, 4, None, 2),
+            Sampling(
+                temperature=0.5, top_p=0.9, max_tokens=9, seed=4, top_log_probabilities=2
+            ),
             {
                 "temperature": 0.5, "topP": 0.9, "maxOutputTokens": 9, "seed": 4,
                 "responseLogprobs": True, "logprobs": 2,

@@ -8,7 +8,7 @@ from scripted import Scripted
 from knownminds.environments import make
 from knownminds.llm_adapters import Failed, Sampling
 from knownminds.llm_adapters.runs.ledger import Ledger
-from knownminds.llm_adapters.runs.runner import run_sessions_in
+from knownminds.llm_adapters.runs.runner import RunOptions, run_sessions_in
 
 ENVIRONMENT = make("balloon_risk", n_balloons=1)
 SAYS = Sampling(answer_prefix="Machine ")
@@ -28,7 +28,9 @@ class Begun(Scripted):
 
 
 def go(folder, adapter, environment=ENVIRONMENT, settings=SAYS):
-    return asyncio.run(run_sessions_in(folder, adapter, environment, 1, 1, settings=settings))
+    return asyncio.run(
+        run_sessions_in(folder, adapter, environment, 1, 1, how=RunOptions(settings=settings))
+    )
 
 
 def test_each_prompt_ends_with_it_and_the_run_keeps_it(tmp_path):

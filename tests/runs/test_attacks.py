@@ -11,12 +11,12 @@ from knownminds.environments import InstrumentalLearning
 from knownminds.llm_adapters import Reply, Usage
 from knownminds.llm_adapters.runs.ledger import FILE
 from knownminds.llm_adapters.runs.prices import price_of
-from knownminds.llm_adapters.runs.runner import TRIALS, Retries, run_sessions_in
+from knownminds.llm_adapters.runs.runner import TRIALS, Retries, RunOptions, run_sessions_in
 
 ENVIRONMENT = InstrumentalLearning(n_visits=2)  # eight trials
 N_TRIALS = ENVIRONMENT.n_trials
 PRICE = price_of("a:b", overrides={"a:b": {"input": 1, "output": 4}})
-QUICK = Retries(pause=0.0, attempts=2)
+QUICK = Retries(pause=0.0)
 
 
 class Numbered(Scripted):
@@ -34,8 +34,8 @@ class Numbered(Scripted):
 
 
 def go(folder, adapter, n=3, environment=ENVIRONMENT, **options):
-    options = {"price": PRICE, "retries": QUICK, **options}
-    return asyncio.run(run_sessions_in(folder, adapter, environment, n, 9, **options))
+    how = RunOptions(**{"price": PRICE, "attempts": 2, "retries": QUICK, **options})
+    return asyncio.run(run_sessions_in(folder, adapter, environment, n, 9, how=how))
 
 
 # Breaker and --retry-errors -----------------------------------------------------------------------

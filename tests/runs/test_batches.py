@@ -9,7 +9,7 @@ from knownminds.environments import Collider
 from knownminds.llm_adapters import Sampling, load
 from knownminds.llm_adapters.runs.admission import Batching
 from knownminds.llm_adapters.runs.prices import price_of
-from knownminds.llm_adapters.runs.runner import Retries, run_sessions_in
+from knownminds.llm_adapters.runs.runner import Retries, RunOptions, run_sessions_in
 from knownminds.validation.costs.asked_run import _standing
 
 PLACE = Collider(domains=("economy",), senses=("ppp",))
@@ -24,7 +24,9 @@ def half(call):
     return str(int(call.prompt[:4], 16) % 101)
 
 
-def go(folder, server, wire="openai", n=3, environment=PLACE, batching=QUICK, **options):
+def go(
+    folder, server, wire="openai", n=3, environment=PLACE, batching=QUICK, batch=True, **options
+):
     async def run():
         adapter = load(wire)(MODELS[wire], base_url=server.address[wire], key_variable=None)
         try:
@@ -34,11 +36,15 @@ def go(folder, server, wire="openai", n=3, environment=PLACE, batching=QUICK, **
                 environment,
                 n,
                 9,
-                settings=Sampling(max_tokens=20),
-                batching=batching,
-                price=PRICE,
-                retries=Retries(pause=0.0, attempts=2),
-                **options,
+                how=RunOptions(
+                    settings=Sampling(max_tokens=20),
+                    batch=batch,
+                    batching=batching,
+                    price=PRICE,
+                    attempts=2,
+                    retries=Retries(pause=0.0),
+                    **options,
+                ),
             )
         finally:
             await adapter.close()
@@ -73,7 +79,7 @@ def test_a_provider_that_fails_for_long_stops_the_run_and_loses_nothing(tmp_path
         assert run.account.calls == {"inflight": N_TRIALS}
         server.on_look = None
         # An ordinary start reads what is under way, too, and then asks nothing more.
-        run = go(tmp_path, server, n=1, batching=None)
+        run = go(tmp_path, server, n=1, batch=False)
         assert run.complete
         assert sum(server.counts.values()) == len(server.calls) == N_TRIALS
 
@@ -89,10 +95,9 @@ def _fail(batch):
 
 
 def test_batches_hold_what_a_provider_takes(tmp_path):
-    how = Batching(pause=0.0, longest_pause=0.01, search=0.0, requests=5)
     told = []
     with BatchServer(half, looks=2) as server:
-        run = go(tmp_path, server, n=1, batching=how, progress=told.append)
+        run = go(tmp_path, server, n=1, batch_size=5, progress=told.append)
         sizes = [len(batch.calls) for batch in server.ours]
     assert run.complete
     assert max(sizes) == 5

@@ -8,11 +8,11 @@ from decimal import Decimal
 import httpx2
 import pytest
 
+from knownminds.calling import Caps
 from knownminds.environments import InstrumentalLearning, Message, Prompt
 from knownminds.llm_adapters import Failed, Sampling, Usage, load
-from knownminds.llm_adapters.runs.admission import Caps
 from knownminds.llm_adapters.runs.prices import price_of
-from knownminds.llm_adapters.runs.runner import Retries, run_sessions_in
+from knownminds.llm_adapters.runs.runner import Retries, RunOptions, run_sessions_in
 
 PLACE = InstrumentalLearning(n_visits=2)  # eight trials
 PRICE = price_of("a:b", overrides={"a:b": {"input": 1, "output": 2}})
@@ -60,7 +60,9 @@ def play(wire, answer, *, place=PLACE, limit=MOST, **options):
 def play_of(adapter, place=PLACE, limit=MOST, folder=None, **options):
     """Let an adapter play a session."""
     how = {"settings": Sampling(max_tokens=limit), "retries": Retries(pause=0.0), "price": PRICE}
-    return asyncio.run(run_sessions_in(folder, adapter, place, 1, 9, **how, **options))
+    return asyncio.run(
+        run_sessions_in(folder, adapter, place, 1, 9, how=RunOptions(**how, **options))
+    )
 
 
 def words_of(request):
@@ -149,14 +151,14 @@ def test_a_prompt_that_a_server_cuts_is_told_at_once_and_counted_at_its_most(wir
     def cutting(most):
         return lambda request: {"sent": min(most, words_of(request))}
 
-    assert play(wire, cutting(10**6), place=place, warn=told.append).account.cut_prompts == 0
+    assert play(wire, cutting(10**6), place=place, tell=told.append).account.cut_prompts == 0
     assert told == []
     bill = []
     run = play(
         wire,
         lambda request: cutting(80)(bill.append(words_of(request)) or request),
         place=place,
-        warn=told.append,
+        tell=told.append,
     )
     over = sum(n > 80 for n in bill)
     assert over > 12

@@ -11,7 +11,7 @@ from knownminds.environments import InstrumentalLearning
 from knownminds.llm_adapters import Sampling, load
 from knownminds.llm_adapters.runs.ledger import Ledger
 from knownminds.llm_adapters.runs.prices import price_of
-from knownminds.llm_adapters.runs.runner import read_run, run_sessions_in
+from knownminds.llm_adapters.runs.runner import RunOptions, read_run, run_sessions_in
 
 ENVIRONMENT = InstrumentalLearning(n_visits=2)  # eight trials
 PRICE = price_of("a:b", overrides={"a:b": {"input": 1, "output": 4}})
@@ -48,7 +48,12 @@ def go(folder, adapter):
     async def run():
         try:
             return await run_sessions_in(
-                folder, adapter, ENVIRONMENT, 1, 9, price=PRICE, settings=Sampling(max_tokens=9)
+                folder,
+                adapter,
+                ENVIRONMENT,
+                1,
+                9,
+                how=RunOptions(price=PRICE, settings=Sampling(max_tokens=9)),
             )
         finally:
             await adapter.close()

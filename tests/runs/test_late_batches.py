@@ -7,12 +7,13 @@ import re
 import httpx2
 import pytest
 
+from knownminds.calling import Caps
 from knownminds.environments import Collider
 from knownminds.llm_adapters import Sampling, load
 from knownminds.llm_adapters.batches import batches_of
-from knownminds.llm_adapters.runs.admission import Batching, Caps
+from knownminds.llm_adapters.runs.admission import Batching
 from knownminds.llm_adapters.runs.prices import price_of
-from knownminds.llm_adapters.runs.runner import run_sessions_in
+from knownminds.llm_adapters.runs.runner import RunOptions, run_sessions_in
 
 PLACE = Collider(domains=("economy",), senses=("ppp",))
 N = PLACE.n_trials
@@ -131,11 +132,23 @@ def go(folder, provider, patience=60.0, requests=None, **options):
     """Play a session in batches; nothing waits between looks."""
     carrier = httpx2.MockTransport(provider)
     adapter = load(provider.wire)("m", key_variable=None, transport=carrier)
-    how = Batching(pause=0.0, longest_pause=0.01, patience=patience, requests=requests)
+    how = Batching(pause=0.0, longest_pause=0.01, patience=patience)
     settings = Sampling(max_tokens=16)
     return asyncio.run(
         run_sessions_in(
-            folder, adapter, PLACE, 1, 9, settings=settings, batching=how, price=PRICE, **options
+            folder,
+            adapter,
+            PLACE,
+            1,
+            9,
+            how=RunOptions(
+                settings=settings,
+                batch=True,
+                batching=how,
+                batch_size=requests,
+                price=PRICE,
+                **options,
+            ),
         )
     )
 

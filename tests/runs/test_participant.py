@@ -6,7 +6,7 @@ from scripted import Scripted
 from knownminds.agents import Contaminants, RescorlaWagnerDual
 from knownminds.environments import InstrumentalLearning, Trials
 from knownminds.llm_adapters import Reply, Synthetic, Usage, run_session
-from knownminds.llm_adapters.runs.runner import Retries, run_sessions_in
+from knownminds.llm_adapters.runs.runner import Retries, RunOptions, run_sessions_in
 
 ENVIRONMENT = InstrumentalLearning(n_visits=2)
 LEARNER = RescorlaWagnerDual(alpha_positive=0.4, alpha_negative=0.1, beta=3.0, kappa=0.1)
@@ -26,7 +26,7 @@ class Noting(Scripted):
 
 
 def run(adapter, **options):
-    patient = Retries(attempts=3, pause=0.0)
+    patient = Retries(pause=0.0)
     return asyncio.run(run_session(adapter, ENVIRONMENT, 0, 4, retries=patient, **options))
 
 
@@ -45,7 +45,9 @@ def test_tokens_models_and_prompts_are_recorded(tmp_path):
 def test_many_sessions_are_those_lived_one_by_one_whatever_the_concurrency():
     def together(concurrency):
         speaker = Synthetic(LEARNER, ENVIRONMENT, 9, contaminants=Contaminants(malformed=0.2))
-        lived = run_sessions_in(None, speaker, ENVIRONMENT, 5, 9, concurrency=concurrency)
+        lived = run_sessions_in(
+            None, speaker, ENVIRONMENT, 5, 9, how=RunOptions(concurrency=concurrency)
+        )
         return asyncio.run(lived).trials.frame
 
     pd.testing.assert_frame_equal(together(1), together(4))

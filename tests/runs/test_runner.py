@@ -12,19 +12,26 @@ from faulty import FAULTS, Faulty
 from scripted import Scripted, often, server_failed
 
 from knownminds.agents import Contaminants, RescorlaWagnerDual
+from knownminds.calling import Caps
 from knownminds.environments import InstrumentalLearning, Trials
 from knownminds.llm_adapters import Failed, InProcess, Reply, Synthetic, Usage
-from knownminds.llm_adapters.runs.admission import Admission, Caps, Spending
+from knownminds.llm_adapters.runs.admission import Admission, Spending
 from knownminds.llm_adapters.runs.ledger import Ledger
 from knownminds.llm_adapters.runs.prices import Spent, price_of
-from knownminds.llm_adapters.runs.runner import TRIALS, Retries, read_run, run_sessions_in
+from knownminds.llm_adapters.runs.runner import (
+    TRIALS,
+    Retries,
+    RunOptions,
+    read_run,
+    run_sessions_in,
+)
 from knownminds.validation.costs.run_page import say
 
 ENVIRONMENT = InstrumentalLearning(n_visits=2)  # eight trials
 N_TRIALS = ENVIRONMENT.n_trials
 LEARNER = RescorlaWagnerDual(alpha_positive=0.4, alpha_negative=0.1, beta=3.0, kappa=0.1)
 PRICE = price_of("a:b", overrides={"a:b": {"input": 1, "output": 4}})
-QUICK = Retries(pause=0.0, attempts=50, rate_limited=50)
+QUICK = Retries(pause=0.0, rate_limited=50)
 
 
 class Chair(InProcess):
@@ -62,8 +69,8 @@ def mind(**rates):
 
 
 def go(folder, adapter, n=3, environment=ENVIRONMENT, **options):
-    options = {"price": PRICE, "retries": QUICK, **options}
-    return asyncio.run(run_sessions_in(folder, adapter, environment, n, 9, **options))
+    how = RunOptions(**{"price": PRICE, "attempts": 50, "retries": QUICK, **options})
+    return asyncio.run(run_sessions_in(folder, adapter, environment, n, 9, how=how))
 
 
 def unbroken(n=3, **rates):
@@ -112,8 +119,8 @@ def test_a_run_with_a_ledger_is_the_run_without_one_and_is_read_from_the_ledger_
 def test_attempts_are_bounded_and_too_many_calls_are_bounded_apart(tmp_path):
     script = [server_failed("a"), often("b"), often("c"), often("d"), "x"]
     chair = Chair(Scripted(*script, *[server_failed("down")] * 2, *[often("often")] * 4, "x"))
-    retries = Retries(pause=0.0, attempts=2, rate_limited=4)
-    frame = go(tmp_path, chair, 1, retries=retries).trials.frame
+    retries = Retries(pause=0.0, rate_limited=4)
+    frame = go(tmp_path, chair, 1, attempts=2, retries=retries).trials.frame
     assert frame["attempt"].tolist()[:4] == [5, 2, 4, 1]
     assert frame["outcome"].tolist()[:4] == ["malformed", "error", "error", "malformed"]
     assert frame["note"].tolist()[1:3] == ["down", "often"]
@@ -122,8 +129,8 @@ def test_attempts_are_bounded_and_too_many_calls_are_bounded_apart(tmp_path):
 
 def test_questions_here_and_there_without_an_answer_do_not_stop_a_run(tmp_path):
     script = [server_failed("down"), "A"] * 6
-    retries = Retries(pause=0.0, attempts=1, identical=3, unanswered=3)
-    run = go(tmp_path, Scripted(*script, rest="A"), 2, concurrency=1, retries=retries)
+    retries = Retries(pause=0.0, identical=3, unanswered=3)
+    run = go(tmp_path, Scripted(*script, rest="A"), 2, concurrency=1, attempts=1, retries=retries)
     assert (run.stopped, run.unfinished) == ("", ())
     assert Counter(run.trials.frame["outcome"])["error"] == 6
 

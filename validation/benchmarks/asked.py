@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from knownminds.llm_adapters.runs.admission import Caps
-from knownminds.llm_adapters.runs.runner import Retries, RunOptions
+from knownminds.calling import Calling, Reach, part_of
+from knownminds.llm_adapters.runs.runner import RunOptions
 from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.result import Result, Text
 
@@ -32,7 +32,6 @@ def compute(question: AskBenchmark) -> Result | Text:
         return Text(plan_of(question.name).read_text(encoding="utf-8").rstrip("\n"))
     how = {name: getattr(question, name) for name in ("small", "seed", "paraphrases", "templates")}
     plan = read_plan(question.name, question.plan, **how)
-    reach = {name: getattr(question, name) for name in ("base_url", "key_variable", "timeout")}
     alone = "claims" if question.claims else "numbers" if question.numbers else ""
     people = _people_alone(question)
     if (question.from_ or people) and not question.dry_run:
@@ -44,25 +43,18 @@ def compute(question: AskBenchmark) -> Result | Text:
     if alone and not question.llm:
         return _shown(question, plan, alone)
     options = _options(question)
-    players = players_of(plan, question.llm, prices=question.price, images=question.images, **reach)
+    reach = Reach(**part_of(Reach, question))
+    players = players_of(plan, question.llm, reach, prices=question.price, images=question.images)
     blocked = blocked_of(plan, players)
     costs = estimate(plan, players, blocked)
     if question.dry_run:
         text = estimate_text(costs)
         return Text(text, {"text": text, "cells": costs.to_dict("records")})
     question.say(estimate_text(costs, by_cell=False))
-    asking = RunOptions(
-        caps=question.caps or Caps(),
-        concurrency=question.concurrency,
-        retries=Retries(attempts=question.attempts),
-        re_ask=question.re_ask,
-        retry_errors=question.retry_errors,
-        seeded=not question.no_seed,
-    )
     watch = None if question.progress is None else watching(plan, players, question.progress)
     played = run_benchmark(
-        plan, players, question.folder, asking=asking, options=options, blocked=blocked,
-        tell=question.say, watch=watch,
+        plan, players, question.folder, asking=RunOptions(**part_of(Calling, question)),
+        options=options, blocked=blocked, tell=question.say, watch=watch,
     )  # fmt: skip
     nothing = played.cells["trials"].sum() and not played.cells["readable"].sum()
     code = 3 if nothing else 0 if played.complete else 1

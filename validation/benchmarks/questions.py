@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from knownminds.validation.costs.questions import Calling
+from knownminds.validation.costs.questions import CallingQuestion
 from knownminds.validation.engine.question import asked_by, option
-from knownminds.validation.reading import read_caps
 from knownminds.validation.studies import BENCHMARK
 
 if TYPE_CHECKING:
-    from knownminds.llm_adapters.runs.admission import Caps
     from knownminds.validation.engine.result import Result, Text  # noqa: F401 - in a string
 
 SHOWN = "-"  # the plan that --plan without a file asks to see
@@ -21,7 +19,7 @@ SHOWN = "-"  # the plan that --plan without a file asks to see
 @asked_by(
     "benchmark", "benchmarks.asked", holds=BENCHMARK, rare="images price features people templates"
 )
-class AskBenchmark(Calling["Result | Text"]):
+class AskBenchmark(CallingQuestion["Result | Text"]):
     """Let models take a paper's experiments, and make its tables and figures of them.
 
     There are cogbench, colliders, magnitudes, diagnosis and revealed_belief. The same command goes
@@ -40,7 +38,6 @@ class AskBenchmark(Calling["Result | Text"]):
     templates : EXPERIMENT.toml, or a folder of such files: your words, asked beside the shipped
         ones.
     images : PROVIDER:MODEL to be treated as able to read images.
-    caps : NAME=MOST of all runs together: calls, tokens, dollars, ...; answer_tokens.
     features : A CSV file of what is known of the models.
     people : Trials of people, who are a participant; of cogbench also a CSV file of values: metric,
         value.
@@ -50,6 +47,7 @@ class AskBenchmark(Calling["Result | Text"]):
     numbers : Print the paper's numbers alone, each beside ours.
     fail_under : Exit code 4 if in some cell a smaller share of trials is readable, 0 to 1.
     out : Folder of the benchmark.
+    progress : Called with how much is over, of how much, and where it stands in words.
     """
 
     name: str = option(argument=True, kw_only=False)
@@ -60,7 +58,6 @@ class AskBenchmark(Calling["Result | Text"]):
     paraphrases: int = 1
     templates: str | Path | None = option(read=Path, default=None)
     images: Sequence[str] = ()
-    caps: Caps | None = option("--cap", read=read_caps, default=None, several=True)
     price: Sequence[str] = ()
     features: str | Path | None = option(read=Path, default=None)
     people: str | Path | None = option(read=Path, default=None)
@@ -70,6 +67,7 @@ class AskBenchmark(Calling["Result | Text"]):
     dry_run: bool = False
     fail_under: float | None = None
     out: str | Path | None = option(read=Path, default=None)
+    progress: Callable[[int, int | None, str], None] | None = None
 
     @property
     def left_in(self) -> Path | None:

@@ -14,9 +14,10 @@ import numpy as np
 import pandas as pd
 
 from knownminds.agents import AGENTS
+from knownminds.calling import Reach, Sampling
 from knownminds.environments import Rate
 from knownminds.environments.record.text_table import counted
-from knownminds.llm_adapters import Adapter, Failed, Sampling, check_heeds
+from knownminds.llm_adapters import Adapter, Failed, check_heeds
 from knownminds.llm_adapters.configuration import Participant
 from knownminds.llm_adapters.runs.ledger import LedgerFile, stays_in
 from knownminds.llm_adapters.runs.participant import RUN, check_prefix, session_settings
@@ -92,25 +93,23 @@ class Player:
 def players_of(
     plan: Plan,
     llms: Sequence[str],
+    reach: Reach | None = None,
     *,
     prices: Sequence[str] = (),
     images: Sequence[str] = (),
-    base_url: str | None = None,
-    key_variable: str | None = None,
-    timeout: float | None = None,
 ) -> list[Player]:
     """Return the models of a benchmark: those of the plan, if none is named.
 
     Parameters
     ----------
+    reach
+        Where those are of which the plan does not say it; None for where their providers are.
     prices
         "provider:model=INPUT,OUTPUT", in dollars per million tokens.
     images
         Models that see pictures although their names do not tell.
-    base_url, key_variable, timeout
-        Of those to which the plan gives none.
     """
-    connection = {"base_url": base_url, "key_variable": key_variable, "timeout": timeout}
+    where = vars(reach or Reach())
     every = [_participant(plan, text) for text in llms or plan.models]
     if not every:
         raise ValueError(
@@ -126,13 +125,11 @@ def players_of(
                 f"Each participant has a name of its own; got {name} twice. Leave one out, or "
                 f"name it: {who.llm}?name=..."
             )
-        reach = {name: entry.get(name, value) for name, value in connection.items()}
-        options: dict[str, Any] = {k: v for k, v in reach.items() if v is not None}
-        if entry.get("images") or not {name, who.llm}.isdisjoint(images):
-            options["images"] = True
-        price = price_for(who.text, overrides, elsewhere="base_url" in options)
+        at = Reach(**{one: entry.get(one, value) for one, value in where.items()})
+        sees = bool(entry.get("images")) or not {name, who.llm}.isdisjoint(images)
+        price = price_for(who.text, overrides, elsewhere=at.base_url is not None)
         own = {} if "model" in entry else entry.get("sampling", {})
-        players[name] = Player(who, options, price, own)
+        players[name] = Player(who, {"reach": at, "images": sees}, price, own)
     return list(players.values())
 
 
@@ -339,13 +336,13 @@ async def _live(
                     plan.seed,
                     address=RUN,
                     within=ledger,
-                    **{
-                        **vars(asking),
-                        "settings": player.sampling_in(cell),
-                        "participant": player.who.own_name,
-                        "price": player.price,
-                        "progress": None if watch is None else partial(watch, player.name, cell),
-                    },
+                    how=replace(
+                        asking,
+                        settings=player.sampling_in(cell),
+                        participant=player.who.own_name,
+                        price=player.price,
+                        progress=None if watch is None else partial(watch, player.name, cell),
+                    ),
                 )
             except (Failed, ImportError) as error:
                 if isinstance(error, Failed) and error.kind == "ledger":

@@ -66,7 +66,7 @@ class Calibrate(ExperimentQuestion["Result"]):
     correlated: bool = False
     formula: Sequence[str] | None = None
     seed: int = 0
-    fixed: Mapping[str, float] | None = option("--fix", default=None)
+    fixed: Mapping[str, float] | None = None
     around: str | os.PathLike[str] | None = None
     quantities: Sequence[str] = option("--quantity", default=())
     simulator: str | os.PathLike[str] | None = None

@@ -13,6 +13,7 @@ import pandas as pd
 
 from knownminds.agents import Model
 from knownminds.agents.parameters import Array
+from knownminds.calling import Calling, Reach, Sampling, part_of
 from knownminds.environments import session_stream
 from knownminds.environments.chance.context_grid import ContextGrid, Form
 from knownminds.inference.chance.revealed_belief import (
@@ -21,14 +22,13 @@ from knownminds.inference.chance.revealed_belief import (
     Source,
     context_name,
 )
-from knownminds.llm_adapters import Adapter, Failed, Reply, Sampling, TellsContinuations
+from knownminds.llm_adapters import Adapter, Failed, Reply, TellsContinuations
 from knownminds.llm_adapters.configuration import Participant
 from knownminds.llm_adapters.continuations.continuation_probabilities import (
     ContinuationProbabilities,
 )
 from knownminds.llm_adapters.continuations.continuation_tree import extends
 from knownminds.llm_adapters.providers.token_sampler import TokenSampler
-from knownminds.llm_adapters.runs.admission import Caps
 from knownminds.llm_adapters.runs.ledger import Ledger, stays_in
 from knownminds.llm_adapters.runs.participant import RUN
 from knownminds.llm_adapters.runs.run_result import Run
@@ -93,7 +93,7 @@ class Interview:
             _check_drawn(who)
             return self._ask_agent(llm)
         first = environments_of(self.question, "question")[0]
-        adapter = connect(who.llm, first, seed=self.question.seed, **self._reach)
+        adapter = connect(who.llm, first, seed=self.question.seed, reach=self._reach)
         try:
             return self._ask_adapter(adapter, who)
         finally:
@@ -161,10 +161,9 @@ class Interview:
         return contexts_of(grid, plain=plain)
 
     @property
-    def _reach(self) -> dict[str, Any]:
-        """What says where a provider is."""
-        given = {k: getattr(self.question, k) for k in ("base_url", "key_variable")}
-        return {name: value for name, value in given.items() if value is not None}
+    def _reach(self) -> Reach:
+        """Where a provider is."""
+        return Reach(**part_of(Reach, self.question))
 
     def _read_answers(
         self, adapter: Adapter, grid: Sequence[ContextGrid], source: Source, who: Participant
@@ -177,7 +176,7 @@ class Interview:
         settings = who.settings(settings)
         plainly = re.sub(r"[^\w.=-]+", "-", str(who)).strip("-")
         folder = Path(question.out or Path(RUNS) / f"reveal-{plainly}") / f"answers-{plainly}"
-        price = price_for(who.text, {}, elsewhere="base_url" in self._reach)
+        price = price_for(who.text, {}, elsewhere=question.base_url is not None)
         answers: list[ItemAnswer] = []
         for k, environment in enumerate(grid):
             result = run_sessions(
@@ -188,9 +187,9 @@ class Interview:
                 out=folder / _folder_of(environment),
                 within=folder,
                 how=RunOptions(
+                    **part_of(Calling, question),
                     settings=settings,
                     participant=who.own_name,
-                    caps=question.caps or Caps(),
                     price=price,
                 ),
             )

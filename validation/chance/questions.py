@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from knownminds.validation.engine.question import Question, asked_by, command_line, option
-from knownminds.validation.reading import read_caps, read_numbers
+from knownminds.validation.costs.questions import CallingQuestion
+from knownminds.validation.engine.question import asked_by, command_line, option
+from knownminds.validation.reading import read_numbers
 
 if TYPE_CHECKING:
     from knownminds.llm_adapters import Adapter
-    from knownminds.llm_adapters.runs.admission import Caps
     from knownminds.validation.chance.revealed import RevealAnswer  # noqa: F401 - named in a string
 
 
@@ -21,7 +21,7 @@ GRID = ("n_dice", "n_faces", "n_coins", "n_options")  # sizes of the grid
 
 
 @asked_by("reveal", "chance.reveal", holds="revealed.json")
-class RevealQuestion(Question["RevealAnswer"]):
+class RevealQuestion(CallingQuestion["RevealAnswer"]):
     """Read how probable each outcome of chance is to a model, beside what it states.
 
     Parameters
@@ -31,7 +31,7 @@ class RevealQuestion(Question["RevealAnswer"]):
         cutting what it says into tokens.
     earlier : A folder of an earlier result, to compare with. Its models stand before the others.
     temperature : 0 to 2.
-    caps : NAME=MOST of all experiments of a model: calls, tokens, dollars, ...
+    max_tokens : Where an answer is cut off.
     out : Folder for the results and the report. The ledgers of a provider's model are in it, too.
     scenarios : dice, coins, choice, preference; all of them if none is named. Beyond the paper:
         counts, linked_coins.
@@ -65,11 +65,8 @@ class RevealQuestion(Question["RevealAnswer"]):
 
     llm: Sequence[str | Adapter] = option("--llm", default=(), kw_only=False)
     earlier: Sequence[Path] = option("--from", default=())
-    base_url: str | None = None
-    key_variable: str | None = None
     temperature: float | None = None
     max_tokens: int | None = None
-    caps: Caps | None = option("--cap", read=read_caps, default=None, several=True)
     out: Path | None = None
     scenarios: Sequence[str] = option(argument=True, default=(), kw_only=True)
     source: Literal["exact", "top-k", "sampled"] | None = None
@@ -106,6 +103,7 @@ class RevealQuestion(Question["RevealAnswer"]):
         """Check every value."""
         from knownminds.environments.chance.scenarios import SCENARIOS
 
+        super().__post_init__()
         alone = isinstance(self.llm, str) or hasattr(self.llm, "complete")
         object.__setattr__(self, "llm", (self.llm,) if alone else tuple(self.llm))
         scenarios = tuple(dict.fromkeys(self.scenarios or SCENARIOS))
@@ -125,7 +123,6 @@ class RevealQuestion(Question["RevealAnswer"]):
         options = {name: value for name, value in given.items() if value != usual[name]}
         options |= {} if self.stated else {"no_stated": True}
         options |= {"set": {**self.only, **self.truth}, "from": list(map(str, self.earlier))}
-        options |= {"cap": {k: v for k, v in vars(self.caps).items() if v} if self.caps else {}}
         scenarios = options.pop("subject_matter", ())
         left_out = ("out", "stated")
         return command_line(

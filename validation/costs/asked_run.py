@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from knownminds.calling import SETTINGS, Calling, InBatches, Reach, Sampling, part_of
 from knownminds.environments import Environment, check_controls, controlled
 from knownminds.environments.controls import CONTROLS, REPEAT
 from knownminds.environments.record.folders import writable, write_text
 from knownminds.inference import Analysis, ChosenQuestions
-from knownminds.llm_adapters import Failed, Sampling
+from knownminds.llm_adapters import Failed
 from knownminds.llm_adapters.configuration import Participant
-from knownminds.llm_adapters.runs.admission import Batching, Caps
 from knownminds.llm_adapters.runs.ledger import price_in, stays_in
 from knownminds.llm_adapters.runs.prices import in_batches, parse_price
 from knownminds.llm_adapters.runs.run_result import Run
-from knownminds.llm_adapters.runs.runner import Progress, Retries, RunOptions
+from knownminds.llm_adapters.runs.runner import Progress, RunOptions
 from knownminds.validation.data.controls import FOLDER, SESSIONS, controls_of_runs
 from knownminds.validation.engine.arguments import (
     resolve_chosen,
@@ -176,26 +176,16 @@ def _options(
     control: str,
 ) -> RunOptions:
     """Return how the sessions are run."""
-    named = [one.name for one in fields(Sampling) if one.name != "seed"]
-    sampling = Sampling(**{name: getattr(question, name) for name in named})
-    batched = question.batch or question.batch_turns or question.batch_size is not None
     known = isinstance(question.llm, str) and question.llm.startswith("synthetic:")
+    if control == REPEAT and not known:
+        question = replace(question, no_seed=True)
     return RunOptions(
-        settings=sampling,
-        concurrency=question.concurrency,
-        retries=Retries(attempts=question.attempts),
-        caps=asked.caps or Caps(),
+        **part_of(Calling, question),
+        **part_of(InBatches, question),
+        settings=Sampling(**{name: getattr(question, name) for name in SETTINGS}),
         price=_price(question, folder),
-        re_ask=question.re_ask,
-        retry_errors=question.retry_errors,
-        durable=question.durable,
-        batching=(
-            Batching(turns=question.batch_turns, requests=question.batch_size) if batched else None
-        ),
         chosen=resolve_chosen(environment, question.questions, question.adaptive),
         stop=stop,
-        warn=question.tell,
-        seeded=not question.no_seed and (control != REPEAT or known),
         command=asked.command_line() if isinstance(asked.llm, str) else "",
     )
 
@@ -220,16 +210,16 @@ def _price(question: AskRun, folder: Path) -> Any:
 
 def _reach(question: AskRun, control: str) -> dict[str, Any]:
     """Return how the model is reached; ValueError if that is said of an adapter, which knows it."""
-    names = ("base_url", "key_variable", "timeout", "images", "truth", "contaminants")
-    reach = {name: getattr(question, name) for name in names}
+    where = part_of(Reach, question)
+    reach = {name: getattr(question, name) for name in ("images", "truth", "contaminants")}
     if not isinstance(question.llm, str):
-        for name, value in reach.items():
+        for name, value in (where | reach).items():
             if value:
                 raise ValueError(f"An adapter is connected already; got {name}. Leave it out.")
         return {}
     known = question.llm.startswith("synthetic:")
     stream = (*CONTROLS, REPEAT).index(control) if control and known else None
-    return {**reach, "stream": stream}
+    return {**reach, "reach": Reach(**where), "stream": stream}
 
 
 def _about(question: AskRun, environment: Environment, sessions: int, how: RunOptions) -> Text:
@@ -242,7 +232,7 @@ def _about(question: AskRun, environment: Environment, sessions: int, how: RunOp
             {"calls": sessions * chosen.questions},
         )
     price = how.price
-    if price is not None and how.batching is not None:
+    if price is not None and how.batched:
         price = in_batches(price)
     who = Participant.read(str(question.llm))
     return estimate(environment, who.text, sessions, price, who.settings(how.settings).system)
@@ -258,9 +248,8 @@ def _rehearsed(
     """Return the estimate and the first prompts; ValueError if the run would stop at once."""
     if not isinstance(question.llm, str):
         raise ValueError("A dry run is of a model that is named; got an adapter.")
-    connection = {k: v for k, v in reach.items() if k not in ("timeout", "contaminants")}
     try:
-        rehearse(question.llm, environment, sessions, how, **connection)
+        rehearse(question.llm, environment, sessions, how, **reach)
     except Failed as error:
         raise ValueError(str(error)) from None
     about = _about(question, environment, sessions, how)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from knownminds.agents import AGENTS, Contaminants, Model
+from knownminds.calling import Reach
 from knownminds.environments import Environment, unknown
 from knownminds.llm_adapters import ADAPTERS, HOSTS, Adapter, Failed, Synthetic, load
 from knownminds.llm_adapters.configuration import FORM, Participant
@@ -56,10 +57,9 @@ def run_sessions(
     connection
         If `llm` is a name, further arguments of `connect`.
     """
-    options: dict[str, Any] = dict(vars(how))
     if isinstance(llm, str):
         who = Participant.read(llm)
-        options |= {"settings": who.settings(how.settings), "participant": who.own_name}
+        how = replace(how, settings=who.settings(how.settings), participant=who.own_name)
 
     async def run_all() -> Run:
         adapter: Adapter
@@ -69,15 +69,15 @@ def run_sessions(
             adapter = llm
         try:
             return await run_sessions_in(
-                out, adapter, environment, sessions, seed, address=RUN, within=within, **options
+                out, adapter, environment, sessions, seed, address=RUN, within=within, how=how
             )
         finally:
             if isinstance(llm, str):
                 await adapter.close()
 
     with notebook_bar(f"run {environment.name}") as bar:
-        if bar is not None and options["progress"] is None:
-            options["progress"] = lambda now: bar(now.trials, now.n_trials)
+        if bar is not None and how.progress is None:
+            how = replace(how, progress=lambda now: bar(now.trials, now.n_trials))
         return wait_for(run_all())
 
 
@@ -86,9 +86,7 @@ def connect(
     environment: Environment,
     *,
     seed: int = 0,
-    base_url: str | None = None,
-    key_variable: str | None = None,
-    timeout: float | None = None,
+    reach: Reach | None = None,
     images: bool = False,
     truth: Mapping[str, float] | None = None,
     contaminants: Contaminants | None = None,
@@ -101,11 +99,8 @@ def connect(
 
     Parameters
     ----------
-    base_url
-        A server other than the provider's. It is called without a key unless
-        `key_variable` names where one is.
-    timeout
-        Seconds until a call is given up; None for the adapter's.
+    reach
+        Where it is; None for where the provider is.
     images
         Whether the model is declared to see pictures, where its name does not tell.
     truth, contaminants
@@ -128,8 +123,7 @@ def connect(
         )
     if provider not in known:
         raise ValueError(unknown("provider", provider, known))
-    given: dict[str, Any] = {"base_url": base_url, "key_variable": key_variable, "timeout": timeout}
-    given = {name: value for name, value in given.items() if value is not None}
+    given = {name: value for name, value in vars(reach or Reach()).items() if value is not None}
     if provider not in ABROAD and given:
         raise ValueError(
             f"{next(iter(given))} is for {', '.join(ABROAD)}; {provider} takes none. Leave it out."
@@ -148,7 +142,7 @@ def connect(
     elif provider == "replay":
         adapter = Replay(model)
     else:
-        if base_url is not None:
+        if "base_url" in given:
             given.setdefault("key_variable", None)
         adapter = load(provider)(model, **given)
     if images:

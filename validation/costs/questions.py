@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from knownminds.calling import Calling, InBatches, Reach, Sampling
 from knownminds.members import listed
 from knownminds.validation.engine.question import (
     PlayedQuestion,
@@ -18,13 +19,7 @@ from knownminds.validation.engine.question import (
     option,
     take_usual_model,
 )
-from knownminds.validation.reading import (
-    read_caps,
-    read_contaminants,
-    read_day,
-    read_range,
-    read_temperature,
-)
+from knownminds.validation.reading import read_day, read_range
 from knownminds.validation.studies import RUN
 
 if TYPE_CHECKING:
@@ -33,7 +28,6 @@ if TYPE_CHECKING:
     from knownminds.inference import Analysis
     from knownminds.llm_adapters import Adapter
     from knownminds.llm_adapters.known_agents.serve import Served
-    from knownminds.llm_adapters.runs.admission import Caps
     from knownminds.llm_adapters.runs.prices import Price
     from knownminds.llm_adapters.runs.run_result import Run
     from knownminds.validation.engine.result import (
@@ -92,7 +86,7 @@ class AskBudget(Question["Result"]):
     sessions: int | None = None
     trials: int | None = None
     power: Path | None = None
-    pilot: str | Path | None = option("--from", default=None)
+    pilot: str | Path | None = None
     effect: Mapping[str, float] | None = None
     dollars: float | None = None
     reasoning: tuple[int, int] = option(read=read_range("--reasoning"), default=(0, 0))
@@ -100,7 +94,7 @@ class AskBudget(Question["Result"]):
     price: Sequence[str] = ()
     batch: bool = False
     date: datetime.date | None = option(read=read_day, default=None)
-    settings: Mapping[str, Any] | None = option("--set", default=None)
+    settings: Mapping[str, Any] | None = None
     system: str | None = None
     dry_runs: int = 4
     seed: int = 0
@@ -132,40 +126,13 @@ class AskBudget(Question["Result"]):
 
 
 @frozen_question
-class Calling(Question[R]):
-    """How language models are called.
-
-    Parameters
-    ----------
-    timeout : Seconds until a call is given up.
-    concurrency : Sessions of each model under way at a time.
-    attempts : Calls per question, if the provider fails.
-    re_ask : How often to ask again if malformed.
-    retry_errors : Ask trials again that had no answer.
-    no_seed : Send no sampling seed, which some servers refuse.
-    tell : Called with a sentence when there is something to say.
-    progress : Called with how much is over, of how much, and where it stands in words.
-    """
+class CallingQuestion(Question[R], Reach, Calling):
+    """A question whose answer needs calls of language models."""
 
     rare: ClassVar[tuple[str, ...]] = (
         "key_variable", "timeout", "concurrency", "attempts", "re_ask", "retry_errors", "no_seed",
+        "durable",
     )  # fmt: skip
-
-    base_url: str | None = None
-    key_variable: str | None = None
-    timeout: float | None = None
-    concurrency: int = 8
-    attempts: int = 5
-    re_ask: int = 0
-    retry_errors: bool = False
-    no_seed: bool = False
-    tell: Callable[[str], None] | None = None
-    progress: Callable[[int, int | None, str], None] | None = None
-
-    def say(self, sentence: str) -> None:
-        """Tell something, if somebody listens."""
-        if self.tell is not None:
-            self.tell(sentence)
 
 
 @asked_by(
@@ -173,10 +140,12 @@ class Calling(Question[R]):
     "costs.asked_run",
     holds=RUN,
     rare="stop questions adaptive images top_p verbosity system answer_prefix "
-    "top_log_probabilities batch_turns batch_size price contaminants durable paraphrases "
+    "top_log_probabilities batch_turns batch_size price contaminants paraphrases "
     "control show",
 )
-class AskRun(PlayedQuestion["Run | Runs | Text"], Calling["Run | Runs | Text"]):
+class AskRun(
+    PlayedQuestion["Run | Runs | Text"], CallingQuestion["Run | Runs | Text"], InBatches, Sampling
+):
     """Let a language model take sessions; the same command goes on where it stopped.
 
     The exit code is 0 once all sessions are taken to their end, 1 if some are not, 3 if not one
@@ -190,26 +159,14 @@ class AskRun(PlayedQuestion["Run | Runs | Text"], Calling["Run | Runs | Text"]):
     stop : A stopping rule (TOML), which looks after some sessions.
     truth : NAME=VALUE: a true parameter of a known agent, or a setting of the experiment.
     images : Treat the model as able to read images.
-    temperature : 0 to 2, or that of a paper: cogbench, colliders, magnitudes.
-    top_p : 0 to 1.
-    reasoning_effort : none, minimal, low, medium, high, xhigh or max.
-    verbosity : low, medium or high.
-    system : What a system message says before every prompt.
-    answer_prefix : What each answer of a local model begins with, "Machine " for instance.
     paraphrases : Number of prompt wordings, each a run of its own below --out.
     controls : Add sessions that show whether the player heeds its instruction and what its choices
         bring.
     control : Only this control: instruction, shuffled, reversed, relabelled or paraphrase.
-    top_log_probabilities : Alternatives kept with each token.
-    batch : Ask in batches, at half the price and within a day.
-    batch_turns : As --batch, where trials tell of earlier ones: a batch per trial.
-    batch_size : As --batch, with so many requests at most, and one batch after another.
-    caps : NAME=MOST: calls, tokens, dollars, session_calls, ..., answer_tokens.
     price : IN,OUT or IN,OUT,CACHED dollars per million tokens.
-    contaminants : NAME=RATE of a known agent: refusal, malformed, truncation, verbosity.
-    durable : Let each write wait for the disk, against a power cut.
     show : With --dry-run: the first so many prompts; in --out as files, with their pictures.
     out : Folder of the run; one in `runs` that bears the names of both if none.
+    progress : Called with how much is over, of how much, and where it stands in words.
     """
 
     llm: Adapter | str = option(kw_only=False)
@@ -220,29 +177,15 @@ class AskRun(PlayedQuestion["Run | Runs | Text"], Calling["Run | Runs | Text"]):
     questions: int | None = None
     adaptive: type[Model] | str | None = None
     images: bool = False
-    temperature: float | None = option(read=read_temperature, default=None)
-    top_p: float | None = None
-    max_tokens: int | None = None
-    reasoning_effort: str | None = None
-    verbosity: str | None = None
-    system: str | None = None
-    answer_prefix: str | None = None
     paraphrases: int | None = None
     controls: bool = False
     control: Sequence[str] = ()
-    top_log_probabilities: int | None = None
-    batch: bool = False
-    batch_turns: bool = False
-    batch_size: int | None = None
-    caps: Caps | None = option("--cap", read=read_caps, default=None, several=True)
     price: str | None = None
-    contaminants: Contaminants | None = option(
-        "--contaminate", read=read_contaminants, default=None, several=True
-    )
-    durable: bool = False
+    contaminants: Contaminants | None = None
     dry_run: bool = False
     show: int | None = None
     out: str | Path | None = option(read=Path, default=None)
+    progress: Callable[[int, int | None, str], None] | None = None
 
     @property
     def playing(self) -> Sequence[str]:
@@ -258,9 +201,6 @@ class AskRun(PlayedQuestion["Run | Runs | Text"], Calling["Run | Runs | Text"]):
         """The options as they are typed."""
         options = super().option_values()
         options["llm"] = self.llm if isinstance(self.llm, str) else f"{self.llm.provider}:..."
-        for name, kind in (("cap", self.caps), ("contaminate", self.contaminants)):
-            given = {} if kind is None else vars(kind)
-            options[name] = {k: str(v) for k, v in given.items() if v not in (None, 0.0)}
         if self.adaptive is not None and not isinstance(self.adaptive, str):
             options["adaptive"] = self.adaptive.name
         if not isinstance(self.stop, str | Path):  # an analysis of a program, which no line names
@@ -317,7 +257,6 @@ class AskServe(PlayedQuestion["Served"]):
     host : Where to listen.
     port : 0 for a free one.
     name : The model that requests must ask for.
-    contaminants : NAME=RATE: refusal, malformed, truncation, verbosity.
     seed_is_session : Whether a request's seed is the session's number, as `run` sends it.
     key_variable : Variable with a key that requests must bear.
     tell : Called with the address, once it answers.
@@ -334,9 +273,7 @@ class AskServe(PlayedQuestion["Served"]):
     host: str = "127.0.0.1"
     port: int = 0
     name: str = "known-agent"
-    contaminants: Contaminants | None = option(
-        "--contaminate", read=read_contaminants, default=None, several=True
-    )
+    contaminants: Contaminants | None = None
     seed_is_session: bool = True
     key_variable: str | None = None
     tell: Callable[[str], None] | None = None
@@ -380,7 +317,7 @@ class Look(Question["Result"]):
     """
 
     name: str = option(argument=True, kw_only=False)
-    settings: Mapping[str, Any] | None = option("--set", default=None)
+    settings: Mapping[str, Any] | None = None
     trials: int = 6
     seed: int = 0
     out: str | Path | None = option(read=Path, default=None)

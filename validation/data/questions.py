@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from knownminds.validation.engine.question import ExperimentQuestion, Question, asked_by, option
-from knownminds.validation.reading import read_mapping
 
 if TYPE_CHECKING:
     from knownminds.agents import Model
@@ -70,8 +69,8 @@ class AskFit(Question["Fit"]):
     data: Trials | str | Path | Sequence[str | Path] = option(argument=True, kw_only=False)
     model: type[Model] | str | None = option(default=None, kw_only=False)
     environment: str | None = None
-    columns: Mapping[str, str] | None = option(read=read_mapping, default=None)
-    settings: Mapping[str, Any] | None = option("--set", default=None)
+    columns: Mapping[str, str] | None = None
+    settings: Mapping[str, Any] | None = None
     where: Mapping[str, str] | None = None
     method: Literal["map", "mle", "hierarchical"] = "map"
     formula: Sequence[str] | None = None
@@ -80,7 +79,7 @@ class AskFit(Question["Fit"]):
     over: Literal["cells"] | None = None
     crossed: Sequence[str] | None = option(read=_names, default=None)
     correlated: bool = False
-    fixed: Mapping[str, float] | None = option("--fix", default=None)
+    fixed: Mapping[str, float] | None = None
     fit_lapse: bool = False
     all_trials: bool = False
     sampling: Mapping[str, float] | None = None
@@ -133,8 +132,8 @@ class AskScore(Question["Result | EqualBlur"]):
     data: Trials | str | Path | Sequence[str | Path] = option(argument=True, kw_only=False)
     measures: Sequence[str] | None = option("--measure", default=None, kw_only=False)
     environment: str | None = None
-    columns: Mapping[str, str] | None = option(read=read_mapping, default=None)
-    settings: Mapping[str, Any] | None = option("--set", default=None)
+    columns: Mapping[str, str] | None = None
+    settings: Mapping[str, Any] | None = None
     where: Mapping[str, str] | None = None
     by: str | None = None
     released: bool = False
@@ -182,8 +181,8 @@ class AskImport(Question["Trials"]):
     sources: Sequence[str | Path] = option(argument=True, kw_only=False)
     format: str | None = option("--from,--format", default=None, kw_only=False)
     environment: Environment | str | None = None
-    columns: Mapping[str, str] | None = option(read=read_mapping, default=None)
-    settings: Mapping[str, Any] | None = option("--set", default=None)
+    columns: Mapping[str, str] | None = None
+    settings: Mapping[str, Any] | None = None
     mapping: Sequence[str] | ColumnMap | None = option("--map", default=None)
     where: Mapping[str, str] | None = None
     missing: Sequence[str] = ()
@@ -223,8 +222,8 @@ class AskExport(Question["Trials"]):
     out: str | Path = option("--out", default="", kw_only=False)
     format: str | None = option("--format", default=None, kw_only=False)
     environment: Environment | str | None = None
-    columns: Mapping[str, str] | None = option(read=read_mapping, default=None)
-    settings: Mapping[str, Any] | None = option("--set", default=None)
+    columns: Mapping[str, str] | None = None
+    settings: Mapping[str, Any] | None = None
     name: str | None = None
     description: str = ""
     authors: Sequence[str] = option("--author", default=())

@@ -79,7 +79,7 @@ class AskDesign(ExperimentQuestion["Result"]):
     replicates: int = 200
     thorough: bool = False
     fresh: int = 1000
-    pilot: str | Path | None = option("--from", default=None)
+    pilot: str | Path | None = None
     unconverged: bool = False
     run: str | Path | None = None
     seed: int = 0

@@ -31,13 +31,23 @@ from typing import (
     TypeVar,
     cast,
     dataclass_transform,
+    get_args,
 )
 
 import typer
 
-from knownminds.members import packages
+from knownminds import calling
+from knownminds.members import packages, unknown
 from knownminds.validation.completion import check_member, completes
-from knownminds.validation.reading import read_numbers, read_settings, read_texts
+from knownminds.validation.reading import (
+    read_caps,
+    read_contaminants,
+    read_mapping,
+    read_numbers,
+    read_settings,
+    read_temperature,
+    read_texts,
+)
 from knownminds.validation.studies import STUDY
 
 if TYPE_CHECKING:
@@ -69,6 +79,21 @@ MEMBERS = {
     "measure": "measure",
     "measures": "measure",
 }
+# Fields whose options have other names, and what reads the words of some.
+FLAGS = {
+    "settings": "--set",
+    "truth": "--set",
+    "pilot": "--from",
+    "fixed": "--fix",
+    "caps": "--cap",
+    "contaminants": "--contaminate",
+}
+READ: Mapping[str, Callable[[Any], Any]] = {
+    "caps": read_caps,
+    "contaminants": read_contaminants,
+    "temperature": read_temperature,
+    "columns": read_mapping,
+}
 # Of a field's annotation: how it is typed. The first that fits counts.
 KINDS: tuple[tuple[str, Any], ...] = (
     ("Mapping[str, float]", list[str]),
@@ -78,6 +103,8 @@ KINDS: tuple[tuple[str, Any], ...] = (
     ("Sequence[float]", list[float]),
     ("Sequence[Path]", list[Path]),
     ("Sequence[", list[str]),
+    ("Caps", list[str]),
+    ("Contaminants", list[str]),
     ("bool", bool),
     ("Path", Path),
     ("float", float),
@@ -155,8 +182,10 @@ def option_of(declared: Field[Any], help: str, rare: bool = False) -> TypedOptio
     annotation, metadata = str(declared.type), declared.metadata
     fitting = (kind for text, kind in KINDS if text in annotation)
     kind: Any = metadata.get("kind") or next(fitting, str)
-    flag = metadata.get("flag") or f"--{declared.name.removesuffix('_').replace('_', '-')}"
-    read = metadata.get("read")
+    flag = flag_of(declared)
+    read = metadata.get("read") or READ.get(declared.name)
+    if read in (read_mapping, read_temperature):
+        kind = str
     if read is None and (flag == "--set" or "Mapping[str, Any]" in annotation):
         read = partial(read_settings, flag)
     elif read is None and "Mapping[str, float]" in annotation:
@@ -186,7 +215,7 @@ def option_of(declared: Field[Any], help: str, rare: bool = False) -> TypedOptio
     if kind is bool:
         flags = flag if declared.default is False else f"{flag}/--no-{flag[2:]}"
         return TypedOption(annotated[bool, typer.Option(flags, **more)], declared.default, flag)
-    if declared.default not in (MISSING, None, "", ()):
+    if declared.default not in (MISSING, None, "", (), calling.Caps()):
         more["help"] = f"{help} Default: {declared.default}."  # Rich takes brackets for markup
     kind = kind | None if required is None else kind
     return TypedOption(
@@ -194,10 +223,17 @@ def option_of(declared: Field[Any], help: str, rare: bool = False) -> TypedOptio
     )
 
 
+def flag_of(declared: Field[Any]) -> str:
+    """Return the option of a field."""
+    usual = f"--{declared.name.removesuffix('_').replace('_', '-')}"
+    return str(declared.metadata.get("flag") or FLAGS.get(declared.name, usual))
+
+
 def choices_of(declared: Field[Any]) -> Sequence[str]:
     """Return what a field's annotation lets it be; nothing if that is no Literal."""
     found = re.match(r"Literal\[([^\]]*)\]", str(declared.type))
-    return re.findall(r"[\w-]+", found[1]) if found else ()
+    named = get_args(getattr(calling, str(declared.type).partition(" ")[0], None))
+    return re.findall(r"[\w-]+", found[1]) if found else named
 
 
 def one_of_choices(flag: str, choices: Sequence[str]) -> Callable[[str | None], str | None]:
@@ -206,8 +242,6 @@ def one_of_choices(flag: str, choices: Sequence[str]) -> Callable[[str | None], 
     def check(value: str | None) -> str | None:
         if value is None or value in choices:
             return value
-        from knownminds.environments.words.names import unknown
-
         raise ValueError(unknown(flag.strip("-"), value, choices))
 
     return check
@@ -234,8 +268,7 @@ def field_helps(kind: type) -> dict[str, str]:
 
 def documented(kind: type[Question[Any]], names: Iterable[str]) -> str:
     """Return the docstring of a question with its fields, also those that its bases describe."""
-    flags = {f"--{one.name.removesuffix('_').replace('_', '-')}": one.name for one in fields(kind)}
-    flags |= {one.metadata.get("flag") or "": one.name for one in fields(kind)}
+    flags = {flag_of(one): one.name for one in fields(kind)}
     texts = {name: _as_argument(text, flags) for name, text in field_texts(kind).items()}
     about = inspect.cleandoc(kind.__doc__ or "").partition("\n\nParameters\n----------\n")[0]
     grids = {one.name for one in fields(kind) if "int | Sequence[int]" in str(one.type)}
@@ -315,12 +348,10 @@ class Question(Generic[R]):
     fit_lapse : Estimate a lapse rate.
     all_trials : Fit all trials, also where a model is fitted to some.
     unconverged : With --from: go on with a posterior that did not converge.
-    base_url : A server of your own.
-    key_variable : The environment variable that holds the key.
-    max_tokens : Where an answer is cut off.
     price : PROVIDER:MODEL=IN,OUT dollars per million tokens.
     date : YYYY-MM-DD: the day of the prices.
     reasoning : LOW-HIGH: tokens of thought before each answer.
+    contaminants : NAME=RATE of a known agent: refusal, malformed, truncation, verbosity.
     dry_run : Only estimate calls, tokens and money.
     seed : Everything random follows from it.
     out : Folder for the results and the report.
@@ -333,6 +364,12 @@ class Question(Generic[R]):
     holds: ClassVar[str | None] = None  # by which its folder is known; "" for a page alone
     saves: ClassVar[bool] = False  # whether its function, as its command, leaves a page in `out`
     rare: ClassVar[tuple[str, ...]] = ()  # fields whose options few people need
+
+    def __post_init__(self) -> None:
+        """Check what a question takes from `knownminds.calling`."""
+        for base in type(self).__mro__:
+            if base.__module__ == calling.__name__ and "__post_init__" in vars(base):
+                vars(base)["__post_init__"](self)
 
     @property
     def agent(self) -> type[Model]:
@@ -397,7 +434,7 @@ class Question(Generic[R]):
         """Values of the options by name; rates of zero are not named."""
         running = running_of(type(self))
         return {
-            option.name: _plain(getattr(self, name))
+            option.name: _plain(getattr(self, name), name)
             for name, option in self.options().items()
             if name not in running and hasattr(self, name)
         }
@@ -408,8 +445,10 @@ class Question(Generic[R]):
         return command_line(self.command, options.pop("subject_matter", ""), **options)
 
 
-def _plain(value: Any) -> Any:
-    """Return a value as a study's identity has it; a rate of zero as none."""
+def _plain(value: Any, name: str) -> Any:
+    """Return a field's value as a study's identity has it; a rate of zero as none."""
+    if name in ("caps", "contaminants") and value is not None:
+        return {k: str(v) for k, v in vars(value).items() if v not in (None, 0.0)} or None
     if isinstance(value, Mapping):
         return dict(value) or None
     if isinstance(value, os.PathLike):
@@ -491,12 +530,13 @@ class PlayedQuestion(Question[R]):
     """
 
     environment: Environment | str = option(argument=True, kw_only=False)
-    truth: Mapping[str, float] | None = option("--set", default=None)
+    truth: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
         """Take the experiment's usual model where none is named; of `truth` take its settings."""
         from .arguments import played_as
 
+        super().__post_init__()
         take_usual_model(self)
         if self.truth:
             environment, truth = played_as(self.environment, self.playing, self.truth)
@@ -580,8 +620,6 @@ def verb(question: Callable[P, Question[R]], module: str) -> Callable[P, R]:
     kind = cast("type[Question[Any]]", question)
 
     def ask(*args: P.args, **arguments: P.kwargs) -> R:
-        from knownminds.environments.words.names import unknown
-
         for name in arguments:
             if name not in known:
                 raise TypeError(unknown(f"argument of {kind.verb}", name, known))

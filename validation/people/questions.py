@@ -37,7 +37,7 @@ class Page(Question["Site"]):
     out: str | Path = option("--out", kw_only=False)
     subjects: int = 1
     seed: int = 0
-    settings: Mapping[str, Any] | None = option("--set", default=None)
+    settings: Mapping[str, Any] | None = None
     jspsych: str | Path = Path("node_modules") / "jspsych"
     title: str | None = None
     seconds: float | None = None

@@ -123,7 +123,7 @@ class Power(ExperimentQuestion["Result"]):
     effect_sd: float = 0.0
     spread: Mapping[str, float] | None = None
     correlation: Mapping[str, float] | None = None
-    pilot: str | Path | Pilot | None = option("--from", default=None)
+    pilot: str | Path | Pilot | None = None
     unconverged: bool = False
     wordings: Sequence[int] = ()
     dollars: float | None = None
@@ -235,7 +235,7 @@ class Audit(StudyQuestion["Result"]):
     sessions: int = 1
     trials: int | Sequence[int] | None = None
     replicates: int = 400
-    settings: Mapping[str, Any] | None = option("--set", default=None)
+    settings: Mapping[str, Any] | None = None
     seed: int = 0
 
     def option_values(self) -> dict[str, Any]:

@@ -53,7 +53,7 @@ class Recover(ExperimentQuestion["Result"]):
     trials: int | Sequence[int] | None = None
     method: Literal["map", "mle", "marginal", "hierarchical"] = "map"
     seed: int = 0
-    fixed: Mapping[str, float] | None = option("--fix", default=None)
+    fixed: Mapping[str, float] | None = None
     lapse: float = 0.0
     fit_lapse: bool = False
     all_trials: bool = False
@@ -107,7 +107,7 @@ class Confuse(ExperimentQuestion["Result"]):
     lapse: float = 0.0
     fit_lapse: bool = False
     all_trials: bool = False
-    pilot: str | Path | None = option("--from", default=None)
+    pilot: str | Path | None = None
     unconverged: bool = False
     find: Literal["sessions", "subjects", "trials"] | None = None
     target: float = 0.8

@@ -49,7 +49,7 @@ class Referee(StudyQuestion["Result"]):
     replicates: int = 100
     sessions: int = 1
     trials: int | None = None
-    settings: Mapping[str, Any] | None = option("--set", default=None)
+    settings: Mapping[str, Any] | None = None
     target: float = 0.8
     most: int = 64
     limit: float = 60.0
