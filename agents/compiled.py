@@ -25,8 +25,7 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
     Parameters
     ----------
-    options
-        Options of `numba.njit`; `nogil` is True, and `error_model` is "numpy" unless named.
+    options : Options of `numba.njit`; `nogil` is True, and `error_model` is "numpy" unless named.
     """
 
     def decorate(function: Callable[..., Any]) -> Any:

@@ -72,12 +72,10 @@ class Contaminants:
 
         Parameters
         ----------
-        text
-            The answer in the required form.
-        fault, chatter
-            Uniform numbers: `fault` decides on refusal, malformed and truncation, `chatter` on
-            verbosity. They are used up whatever the rates, so that sessions with and without
-            contaminants stay aligned.
+        text : The answer in the required form.
+        fault, chatter : Uniform numbers: `fault` decides on refusal, malformed and truncation,
+            `chatter` on verbosity. They are used up whatever the rates, so that sessions with and
+            without contaminants stay aligned.
         """
         if fault < self.refusal:
             return _one_of(REFUSALS, fault / self.refusal), "stop"

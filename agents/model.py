@@ -46,12 +46,9 @@ class Selection:
 
     Parameters
     ----------
-    column, value
-        The trials are those with this value in this column.
-    trials
-        The name of these trials, such as "first free choices".
-    reason
-        Why the other trials are left out, in a sentence.
+    column, value : The trials are those with this value in this column.
+    trials : The name of these trials, such as "first free choices".
+    reason : Why the other trials are left out, in a sentence.
     """
 
     column: str
@@ -135,50 +132,35 @@ class Model(metaclass=ABCMeta):  # tells mypy that models are hashable
 
     Attributes
     ----------
-    columns
-        Trial columns that the likelihood reads; they follow from the methods.
-    design
-        Entries of the design table that `simulate` reads.
-    separate
-        Stimulus columns across which nothing is carried over: the model has one state per value.
-    order
-        Columns that the likelihood reads. It is fastest if trials are ordered by them, the last
+    columns : Trial columns that the likelihood reads; they follow from the methods.
+    design : Entries of the design table that `simulate` reads.
+    separate : Stimulus columns across which nothing is carried over: the model has one state per
+        value.
+    order : Columns that the likelihood reads. It is fastest if trials are ordered by them, the last
         column first. Empty for a model that remembers, which reads trials in order of time.
-    given
-        What the model gives on a trial: an "action", a "response" (a number), or "both", which
+    given : What the model gives on a trial: an "action", a "response" (a number), or "both", which
         follows from the methods. "either" if a trial asks for an action (`respond`) or for a number
         (`report`), as `acts` says; an int is then an action and a float a number.
-    span
-        The range of the numbers that the model gives; None for any range.
-    n_uniforms
-        How many uniform numbers a trial takes.
-    n_actions
-        How many actions there are, 2 unless stated; None for any number, which methods find in
-        `self.actions`.
-    remembers
-        Whether earlier trials change what the model does.
-    kinds
-        A column that tells kinds of trials apart, with its values. `trial.stage`, for instance, is
-        then a number, and `if trial.stage == 0` is decided when the kernel is made.
-    mixes_lapses
-        Whether the methods themselves mix lapses in, if `self.lapse` is not None.
-    starts
-        Values of some parameters, on the natural scale, from which searches for estimates also
+    span : The range of the numbers that the model gives; None for any range.
+    n_uniforms : How many uniform numbers a trial takes.
+    n_actions : How many actions there are, 2 unless stated; None for any number, which methods find
+        in `self.actions`.
+    remembers : Whether earlier trials change what the model does.
+    kinds : A column that tells kinds of trials apart, with its values. `trial.stage`, for instance,
+        is then a number, and `if trial.stage == 0` is decided when the kernel is made.
+    mixes_lapses : Whether the methods themselves mix lapses in, if `self.lapse` is not None.
+    starts : Values of some parameters, on the natural scale, from which searches for estimates also
         start, besides the starts that every model has. The other parameters start at their prior
         means.
-    selection
-        The trials to which the model is fitted unless all are requested; None for all.
-    nested_in
-        The name of a model whose parameters, some of them fixed or tied, this one has; "" for none.
-    contains
-        By the name of a model that lies within this one otherwise, the values of the parameters at
-        which it does, see `Nesting`.
-    last_parameters
-        The names of parameters that stand behind all others, in variants of the model as well.
-    recommended
-        The design that recovers its parameters.
-    prepare
-        A preparation of trials, done once before any likelihood: (subject [trials], sequence
+    selection : The trials to which the model is fitted unless all are requested; None for all.
+    nested_in : The name of a model whose parameters, some of them fixed or tied, this one has; ""
+        for none.
+    contains : By the name of a model that lies within this one otherwise, the values of the
+        parameters at which it does, see `Nesting`.
+    last_parameters : The names of parameters that stand behind all others, in variants of the model
+        as well.
+    recommended : The design that recovers its parameters.
+    prepare : A preparation of trials, done once before any likelihood: (subject [trials], sequence
         [trials], columns, whether lapses are mixed in) -> (subject [places], sequence [places],
         columns that the likelihood reads instead). Places of a sequence stay in order of time. None
         if the likelihood reads the trials themselves.
@@ -414,7 +396,6 @@ class Model(metaclass=ABCMeta):  # tells mypy that models are hashable
         return {k: v for k, v in self.__dict__.items() if k not in self._own}
 
     def __repr__(self) -> str:
-        """Show the parameters."""
         if "theta" not in vars(self):
             return f"an agent of {type(self).__name__}"
         pairs = zip(self.parameters.names, self.theta, strict=True)

@@ -21,13 +21,11 @@ class Nesting:
 
     Parameters
     ----------
-    inner, outer
-        The two models.
-    values
-        Parameters of the outer model that are not attributes of the inner one. Each is a number,
-        the name of the inner parameter that it equals, or a function of the inner parameters. A
-        parameter that the inner model leaves open may have any value. A limit is written as 0, 1 or
-        infinity.
+    inner, outer : The two models.
+    values : Parameters of the outer model that are not attributes of the inner one. Each is a
+        number, the name of the inner parameter that it equals, or a function of the inner
+        parameters. A parameter that the inner model leaves open may have any value. A limit is
+        written as 0, 1 or infinity.
     """
 
     inner: type[Model]

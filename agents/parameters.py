@@ -57,7 +57,6 @@ class Support:
         return np.isfinite(theta) & (theta >= self.lower) & (theta <= self.upper)
 
     def __str__(self) -> str:
-        """Return the support as an interval, in words."""
         return f"({self.lower:g}, {self.upper:g})"
 
 
@@ -105,15 +104,12 @@ class Parameters:
             raise ValueError(f"Parameter names must differ; got {', '.join(self.names)}.")
 
     def __len__(self) -> int:
-        """Return the number of parameters."""
         return len(self._parameters)
 
     def __iter__(self) -> Iterator[Parameter]:
-        """Iterate over the parameters in order."""
         return iter(self._parameters)
 
     def __getitem__(self, name: str) -> Parameter:
-        """Return the parameter of this name."""
         return self._parameters[self.index(name)]
 
     def index(self, name: str) -> int:

@@ -63,8 +63,7 @@ class AgentInSession:
 
     Parameters
     ----------
-    rng
-        The session's stream, from which its design has been drawn.
+    rng : The session's stream, from which its design has been drawn.
     """
 
     def __init__(self, agent: Model, rng: np.random.Generator) -> None:
@@ -127,8 +126,7 @@ def simulate(
 
     Parameters
     ----------
-    lapse
-        Lapse rates, one number or [N]; None for none.
+    lapse : Lapse rates, one number or [N]; None for none.
     """
     return simulate_sessions(
         model, theta, environment, seed, address=address, lapse=lapse
@@ -151,14 +149,11 @@ def simulate_sessions(
 
     Parameters
     ----------
-    addresses
-        Addresses of the N sessions; (*address, 0) to (*address, N - 1) if None.
-    stream
-        Subjects choose by the numbers at (*address, i, stream) instead of those of the session, so
-        that they play the same session again with other choices.
-    lost
-        Share of the answers that are lost at random. Such a trial brings nothing, teaches nothing,
-        and has no row.
+    addresses : Addresses of the N sessions; (*address, 0) to (*address, N - 1) if None.
+    stream : Subjects choose by the numbers at (*address, i, stream) instead of those of the
+        session, so that they play the same session again with other choices.
+    lost : Share of the answers that are lost at random. Such a trial brings nothing, teaches
+        nothing, and has no row.
     """
     model.check_plays(environment)
     values = np.atleast_2d(np.asarray(theta, dtype=float))
@@ -226,12 +221,9 @@ def play_tables(
 
     Parameters
     ----------
-    tables
-        Tables as `Environment.tables` makes them, [N, T, ...].
-    uniforms
-        The model's random numbers, [N, T * n_uniforms].
-    lapse
-        Lapse rates [N]; None for none.
+    tables : Tables as `Environment.tables` makes them, [N, T, ...].
+    uniforms : The model's random numbers, [N, T * n_uniforms].
+    lapse : Lapse rates [N]; None for none.
     """
     k, n = model.n_uniforms, len(theta)
     n_trials = uniforms.shape[1] // k

@@ -17,20 +17,14 @@ class RecommendedDesign:
 
     Parameters
     ----------
-    environment, settings, trials, sessions
-        The experiment, the settings that differ from the shipped ones, trials per session (None: as
-        shipped), and sessions per subject.
-    open
-        Parameters that the design does not recover, each with the reason.
-    kept
-        Parameters that are recovered even if answers are shuffled within a session, with the
+    environment, settings, trials, sessions : The experiment, the settings that differ from the
+        shipped ones, trials per session (None: as shipped), and sessions per subject.
+    open : Parameters that the design does not recover, each with the reason.
+    kept : Parameters that are recovered even if answers are shuffled within a session, with the
         reason.
-    control
-        Why the model has no shuffled control; empty if it has one.
-    uncalibrated
-        Why its definition rules out calibrated posteriors; empty if they are claimed.
-    note
-        What else one should know, in a sentence or more.
+    control : Why the model has no shuffled control; empty if it has one.
+    uncalibrated : Why its definition rules out calibrated posteriors; empty if they are claimed.
+    note : What else one should know, in a sentence or more.
     """
 
     environment: str
@@ -62,7 +56,6 @@ class Recommended:
     """
 
     def __get__(self, instance: object, owner: type) -> RecommendedDesign | None:
-        """Return the design; None if there is none."""
         named = [(base.__module__, vars(base).get("name")) for base in owner.__mro__]
         found = (_beside(module).get(str(name)) for module, name in named)
         return next((design for design in found if design is not None), None)

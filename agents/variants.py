@@ -21,14 +21,12 @@ def holding(
 
     Parameters
     ----------
-    model
-        The model with more parameters; it becomes `nested_in` of the new one.
-    name, summary, source, doc
-        The name of the new model, what it does, where it comes from, and its docstring. Source and
-        docstring, and then the summary, are those of `model` unless they are given.
-    values
-        By parameter: a number, the name of the parameter that it equals, a function of the model's
-        parameters (`lambda self: 1 - self.alpha`), or a `Parameter` with another prior.
+    model : The model with more parameters; it becomes `nested_in` of the new one.
+    name, summary, source, doc : The name of the new model, what it does, where it comes from, and
+        its docstring. Source and docstring, and then the summary, are those of `model` unless they
+        are given.
+    values : By parameter: a number, the name of the parameter that it equals, a function of the
+        model's parameters (`lambda self: 1 - self.alpha`), or a `Parameter` with another prior.
     """
     title = "".join(part.capitalize() for part in name.split("_"))
     body: dict[str, Any] = {

@@ -26,6 +26,8 @@ REMOTE = re.compile(
     r'<(?:script|img|iframe)[^>]* src="https?:[^"]*"|<link[^>]*stylesheet[^>]*https?:'
 )
 
+BARE = re.compile(r'doc-md-description">\s*</div>')  # an entry whose text was taken for its type
+
 
 def lay_out(folder: Path) -> None:
     """Write the filled pages, what they show, the package and the settings into a folder."""
@@ -39,7 +41,8 @@ def lay_out(folder: Path) -> None:
     (folder / "package").mkdir()
     for package in (ROOT / "knownminds", ROOT / "more" / "knownminds_more"):
         (folder / "package" / package.name).symlink_to(package, target_is_directory=True)
-    shutil.copy(ROOT / "mkdocs.yml", folder)
+    for file in (ROOT / "mkdocs.yml", DOCS / "entries.py"):
+        shutil.copy(file, folder)
 
 
 def stand_alone(site: Path) -> None:
@@ -50,6 +53,8 @@ def stand_alone(site: Path) -> None:
         address = REMOTE.search(text)
         if address:
             raise SystemExit(f"{page.name} would fetch from the network: {address[0]}")
+        if BARE.search(text):
+            raise SystemExit(f"{page.name} has an entry without a text.")
         page.write_text(text, encoding="utf-8")
 
 

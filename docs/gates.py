@@ -79,12 +79,9 @@ def gates(
 
     Parameters
     ----------
-    names
-        Of models; all if none.
-    small
-        A tenth of the size (30 instead of 300 subjects).
-    workers
-        Processes; as many as there are cores if None.
+    names : Of models; all if none.
+    small : A tenth of the size (30 instead of 300 subjects).
+    workers : Processes; as many as there are cores if None.
     """
     for name in names:
         if name not in AGENTS:
@@ -171,10 +168,8 @@ def judge_fall(r: float, r_shuffled: float, *, n: int) -> str:
 
     Parameters
     ----------
-    r, r_shuffled
-        Correlation of truth and estimate as sessions were, and shuffled.
-    n
-        Subjects.
+    r, r_shuffled : Correlation of truth and estimate as sessions were, and shuffled.
+    n : Subjects.
     """
     if n < 10:
         return "not judged"
@@ -202,8 +197,7 @@ def contradictions(table: pd.DataFrame) -> pd.DataFrame:
 
     Parameters
     ----------
-    table
-        gate, name, quantity, verdict and attempted of each row.
+    table : gate, name, quantity, verdict and attempted of each row.
 
     Returns
     -------

@@ -73,10 +73,8 @@ class Configured:
 
     Attributes
     ----------
-    setting_table
-        All settings, by attribute.
-    size
-        The setting to which the number of trials is proportional; None if it is fixed.
+    setting_table : All settings, by attribute.
+    size : The setting to which the number of trials is proportional; None if it is fixed.
     """
 
     name: ClassVar[str]
@@ -111,6 +109,5 @@ class Configured:
         return {name: value for name, value in self.settings.items() if name not in words}
 
     def __repr__(self) -> str:
-        """Show the settings."""
         inside = ", ".join(f"{k}={v!r}" for k, v in self.settings.items())
         return f"{type(self).__name__}({inside})"

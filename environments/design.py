@@ -16,10 +16,8 @@ class Design:
 
     Parameters
     ----------
-    table
-        Arrays whose first axis is the trial: stimuli, and what each action would bring.
-    labels
-        The session's names for contexts and actions, JSON-able; () where nothing is named.
+    table : Arrays whose first axis is the trial: stimuli, and what each action would bring.
+    labels : The session's names for contexts and actions, JSON-able; () where nothing is named.
     """
 
     table: Mapping[str, NDArray[Any]]

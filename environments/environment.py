@@ -38,26 +38,18 @@ class Environment(Recording, Wording, ABC):
 
     Attributes
     ----------
-    sequence
-        Fields within whose values trials follow each other; () if a session is one sequence.
-    ends_early
-        Whether actions can make later trials fall away.
-    world
-        What happens between trials: the values of dependent fields, which trials fall away, what an
-        action pays. By default an action pays what the table "payoffs" holds, or nothing without
-        feedback.
-    depletes
-        Whether the payoff of an action depends on earlier actions in a way that no field shows, as
-        with cards that are taken from a deck.
-    changed_by
-        The control that changes it, see `controls`; "" if none does.
-    usual_model
-        The name of the model that is taken where none is named; "" for one that plays it.
-    searched
-        What a search for a design tries for settings: a `Span`, some `Among`, what is `Searched` in
-        parts, or None for all that the rule of the setting allows.
-    published
-        The paper's values of settings of which others are shipped.
+    sequence : Fields within whose values trials follow each other; () if a session is one sequence.
+    ends_early : Whether actions can make later trials fall away.
+    world : What happens between trials: the values of dependent fields, which trials fall away,
+        what an action pays. By default an action pays what the table "payoffs" holds, or nothing
+        without feedback.
+    depletes : Whether the payoff of an action depends on earlier actions in a way that no field
+        shows, as with cards that are taken from a deck.
+    changed_by : The control that changes it, see `controls`; "" if none does.
+    usual_model : The name of the model that is taken where none is named; "" for one that plays it.
+    searched : What a search for a design tries for settings: a `Span`, some `Among`, what is
+        `Searched` in parts, or None for all that the rule of the setting allows.
+    published : The paper's values of settings of which others are shipped.
     """
 
     summary: ClassVar[str]

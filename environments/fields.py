@@ -171,7 +171,6 @@ class Whole:
         return int(given)
 
     def __str__(self) -> str:
-        """Return the rule in words."""
         scope = (
             f"from {self.least} on" if self.most is None else f"from {self.least} to {self.most}"
         )
@@ -198,7 +197,6 @@ class Number:
         return self.least <= given <= self.most and given > self.above
 
     def __str__(self) -> str:
-        """Return the rule in words."""
         what = f"a number of {self.unit}" if self.unit else "a number"
         if np.isfinite(self.above):
             return f"{what} above {self.above:g}"
@@ -221,7 +219,6 @@ class OneOf:
         return given if isinstance(given, str) else int(given)
 
     def __str__(self) -> str:
-        """Return the rule in words."""
         return f"one of {', '.join(map(str, self.known))}"
 
 
@@ -242,7 +239,6 @@ class SomeOf:
         return tuple(member for member in self.known if member in chosen)
 
     def __str__(self) -> str:
-        """Return the rule in words."""
         return f"one or more of {', '.join(map(str, self.known))}, each once"
 
 
@@ -283,7 +279,6 @@ class Numbers:
         return tuple(map(_tuples, taken.tolist()))
 
     def __str__(self) -> str:
-        """Return the rule in words."""
         return self.what
 
 
@@ -303,7 +298,6 @@ class CheckedBy:
         return self.take(name, given)
 
     def __str__(self) -> str:
-        """Return the rule in words."""
         return self.what
 
 
@@ -318,7 +312,6 @@ class OrNone:
         return None if given is None else self.rule(name, given)
 
     def __str__(self) -> str:
-        """Return the rule in words."""
         return f"{self.rule}, or None"
 
 

@@ -24,11 +24,10 @@ class Questions(Environment):
 
     Attributes
     ----------
-    wordings
-        Texts of a question, with a placeholder for each field that they show, and {number} for the
-        number of the question, from 1. Of several, the field with the role "wording" says which.
-    letters
-        What the answer says, by action.
+    wordings : Texts of a question, with a placeholder for each field that they show, and {number}
+        for the number of the question, from 1. Of several, the field with the role "wording" says
+        which.
+    letters : What the answer says, by action.
     """
 
     feedback = False

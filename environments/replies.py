@@ -81,10 +81,8 @@ class Replies:
 
         Parameters
         ----------
-        prompt
-            The prompt of the latest reply.
-        answer
-            The answer, as far as it has come.
+        prompt : The prompt of the latest reply.
+        answer : The answer, as far as it has come.
         """
         return None
 

@@ -17,12 +17,10 @@ class Span:
 
     Parameters
     ----------
-    least, most
-        The ends; with both above 0 numbers are spread evenly by their ratio, else by difference.
-    step
-        Numbers are multiples of it; whole numbers with 1.
-    even
-        Whether to spread them by difference in any case.
+    least, most : The ends; with both above 0 numbers are spread evenly by their ratio, else by
+        difference.
+    step : Numbers are multiples of it; whole numbers with 1.
+    even : Whether to spread them by difference in any case.
     """
 
     least: float

@@ -27,17 +27,13 @@ class Session:
 
     Parameters
     ----------
-    environment
-        The experiment.
-    design
-        Everything random about the session.
+    environment : The experiment.
+    design : Everything random about the session.
 
     Attributes
     ----------
-    turns
-        The past as its player knows it.
-    rows
-        The same trials as a record has them: what was shown and hidden, given and paid.
+    turns : The past as its player knows it.
+    rows : The same trials as a record has them: what was shown and hidden, given and paid.
     """
 
     def __init__(self, environment: Environment, design: Design) -> None:
@@ -188,12 +184,9 @@ class ChosenSession(Session):
 
     Parameters
     ----------
-    environment, design
-        As for a `Session`; the experiment must pass `check_questions`.
-    questions
-        How many questions are asked.
-    pick
-        The function that picks the next question.
+    environment, design : As for a `Session`; the experiment must pass `check_questions`.
+    questions : How many questions are asked.
+    pick : The function that picks the next question.
     """
 
     def __init__(

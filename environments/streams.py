@@ -30,10 +30,8 @@ def session_uniforms(
 
     Parameters
     ----------
-    addresses
-        Addresses of the sessions, [N, A], whole numbers from 0 on.
-    n
-        How many numbers each session gets.
+    addresses : Addresses of the sessions, [N, A], whole numbers from 0 on.
+    n : How many numbers each session gets.
 
     Raises
     ------

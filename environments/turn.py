@@ -29,7 +29,6 @@ class Turn(NamedTuple):
     brought: Mapping[str, float] = MappingProxyType({})
 
     def __hash__(self) -> int:
-        """Return a hash; turns that are equal have the same one."""
         given = self.action, self.response, self.reward
         return hash((*self.observation.values(), *given, *self.brought.values()))
 
@@ -44,8 +43,7 @@ class Turns(list[Turn]):
 
     Attributes
     ----------
-    told
-        The words of turns, by who told them.
+    told : The words of turns, by who told them.
     """
 
     def __init__(self) -> None:

@@ -21,12 +21,10 @@ class World:
 
     Attributes
     ----------
-    span
-        A table of the design; the world begins anew where its value changes. None if it begins once
-        in a session.
-    falls_for_good
-        Whether a trial that falls away takes all later trials of its span with it, so that they
-        need not be drawn.
+    span : A table of the design; the world begins anew where its value changes. None if it begins
+        once in a session.
+    falls_for_good : Whether a trial that falls away takes all later trials of its span with it, so
+        that they need not be drawn.
     """
 
     span: ClassVar[str | None] = None

@@ -50,9 +50,8 @@ class AgentCheck:
     ----------
     model, environment : names
     rules : the rules, each with its largest deviation
-    one_way
-        Conditions of the model's code that went one way only however long it played: what the other
-        way does was not checked.
+    one_way : Conditions of the model's code that went one way only however long it played: what the
+        other way does was not checked.
     """
 
     model: str
@@ -66,7 +65,6 @@ class AgentCheck:
         return not any(rule.broken for rule in self.rules)
 
     def __str__(self) -> str:
-        """Return the rules as a table, in text."""
         rows = [f"{rule.name:<58}{rule.off:>10.1e}  {rule.broken or 'kept'}" for rule in self.rules]
         where = f" in {self.environment}" if self.environment else ""
         rows += [f"went one way only, so that the other is not checked: {o}" for o in self.one_way]
@@ -80,9 +78,8 @@ def check_agent(
 
     Parameters
     ----------
-    environment
-        The experiment in which it plays, or its name; if None, the first registered one that it can
-        play.
+    environment : The experiment in which it plays, or its name; if None, the first registered one
+        that it can play.
 
     Raises
     ------

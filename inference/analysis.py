@@ -49,11 +49,9 @@ class AgentValues:
 
     Parameters
     ----------
-    value, error, freedom
-        The value, its standard error by the jackknife over sessions, and the degrees of freedom of
-        that, [R].
-    n
-        How many sessions have a value, [R].
+    value, error, freedom : The value, its standard error by the jackknife over sessions, and the
+        degrees of freedom of that, [R].
+    n : How many sessions have a value, [R].
     """
 
     value: Array
@@ -86,22 +84,16 @@ class Analysis:
 
     Parameters
     ----------
-    measure
-        What is read off.
-    estimator
-        "together": one value of all sessions of a participant, with an error over sessions. "each":
-        a value of each participant, and their mean. "marginal" and "hierarchical": the mean of the
-        law of the participants, by its marginal likelihood or its posterior. "own": the measure
-        estimates and tests by itself.
-    unit
-        What the error is over: "session", "subject", or what the measure calls its blocks.
-    comparison
-        With the null value ("one"), of two groups ("between") or of two conditions of the same
-        participants ("paired").
-    level
-        Of the test; the interval has the mass 1 - level.
-    stop
-        After how many units is looked, and what ends the questions; None for a fixed number.
+    measure : What is read off.
+    estimator : "together": one value of all sessions of a participant, with an error over sessions.
+        "each": a value of each participant, and their mean. "marginal" and "hierarchical": the mean
+        of the law of the participants, by its marginal likelihood or its posterior. "own": the
+        measure estimates and tests by itself.
+    unit : What the error is over: "session", "subject", or what the measure calls its blocks.
+    comparison : With the null value ("one"), of two groups ("between") or of two conditions of the
+        same participants ("paired").
+    level : Of the test; the interval has the mass 1 - level.
+    stop : After how many units is looked, and what ends the questions; None for a fixed number.
     """
 
     measure: Measure
@@ -121,8 +113,7 @@ class Analysis:
 
         Parameters
         ----------
-        estimator
-            Of a contrast of parameters and several participants.
+        estimator : Of a contrast of parameters and several participants.
         """
         if not isinstance(measure, SubjectMeasure):
             return cls(measure, "own", "answer", comparison, stop=stop)
@@ -149,11 +140,9 @@ class Analysis:
 
         Parameters
         ----------
-        samples
-            For each condition the values of R participants ("together"), or [R, n] values of n
-            participants ("each").
-        mass
-            Of the intervals; 1 - level if None.
+        samples : For each condition the values of R participants ("together"), or [R, n] values of
+            n participants ("each").
+        mass : Of the intervals; 1 - level if None.
         """
         mass, measure = 1 - self.level if mass is None else mass, self.measure
         first, last = samples[0], samples[-1]
@@ -226,7 +215,6 @@ class Analysis:
         }
 
     def __str__(self) -> str:
-        """Return the analysis as a methods section says it."""
         said = f"{self.measure.name}: {_SAID[self.estimator].format(unit=self.unit)}"
         said += _AGAINST[self.comparison]
         if np.isfinite(self.null):

@@ -22,8 +22,7 @@ class Branches:
 
     Parameters
     ----------
-    model
-        All code in the files of its classes is followed, that of `Model` excepted.
+    model : All code in the files of its classes is followed, that of `Model` excepted.
     """
 
     def __init__(self, model: type[Model]) -> None:
@@ -39,13 +38,11 @@ class Branches:
         self._ways: dict[tuple[CodeType, int], set[int]] = {}
 
     def __enter__(self) -> Branches:
-        """Begin to follow."""
         self._before = sys.gettrace()
         sys.settrace(self._call)
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End to follow."""
         sys.settrace(self._before)
         for code in self._entered - self._known:
             if all(len(self._ways.get((code, at), ())) > 1 for at in conditions(code)):

@@ -22,8 +22,8 @@ class Side:
 
     Parameters
     ----------
-    influence
-        By the name of the unit; the sum of squares is the squared error. Empty if not known.
+    influence : By the name of the unit; the sum of squares is the squared error. Empty if not
+        known.
     """
 
     value: float
@@ -38,15 +38,12 @@ class Difference:
 
     Parameters
     ----------
-    value, standard_error, low, high, p_value, freedom
-        With the 95% interval and the two-sided test, by Student's t.
-    shared
-        How many units both were read off.
-    correlation
-        Of what the shared units do to both values; NaN without such.
-    swaps
-        p-value by all swaps of both within shared units; NaN below six of them, or if some unit is
-        not shared.
+    value, standard_error, low, high, p_value, freedom : With the 95% interval and the two-sided
+        test, by Student's t.
+    shared : How many units both were read off.
+    correlation : Of what the shared units do to both values; NaN without such.
+    swaps : p-value by all swaps of both within shared units; NaN below six of them, or if some unit
+        is not shared.
     """
 
     value: float
@@ -98,8 +95,7 @@ def swapped(gap: float, moved: Array) -> float:
 
     Parameters
     ----------
-    gap, moved
-        The difference, and the influence of each of G units on it, [G].
+    gap, moved : The difference, and the influence of each of G units on it, [G].
     """
     n = len(moved)
     shares = gap / n + np.sqrt((n - 1) / n) * moved  # what each unit adds to the difference

@@ -26,14 +26,11 @@ class LeftOutBlocks:
 
     Parameters
     ----------
-    subject
-        Position of each trial's subject, [rows].
-    group
-        Group of each trial within its subject, from 0; -1 in no group, [rows].
-    groups
-        How many groups each subject has; 0 where fewer than two blocks have a value, [subjects].
-    n
-        How many blocks of each subject have a value, [subjects].
+    subject : Position of each trial's subject, [rows].
+    group : Group of each trial within its subject, from 0; -1 in no group, [rows].
+    groups : How many groups each subject has; 0 where fewer than two blocks have a value,
+        [subjects].
+    n : How many blocks of each subject have a value, [subjects].
     """
 
     subject: Integers
@@ -50,12 +47,9 @@ class LeftOutBlocks:
 
         Parameters
         ----------
-        subject, block
-            Of each trial; block -1 is none, [rows].
-        owner, read
-            The subject of each block, and whether it has a value, [blocks].
-        valued
-            Whether each subject has a value, [subjects].
+        subject, block : Of each trial; block -1 is none, [rows].
+        owner, read : The subject of each block, and whether it has a value, [blocks].
+        valued : Whether each subject has a value, [subjects].
         """
         n = np.where(valued, np.bincount(owner, read, len(valued)), 0).astype(np.int64)
         groups = np.where(n > 1, np.minimum(n, MOST_GROUPS), 0)
@@ -106,12 +100,9 @@ class LeftOutBlocks:
 
         Parameters
         ----------
-        whole
-            Value of each subject, [subjects].
-        without
-            Value of each copy, in the order of their numbers, [subjects * G].
-        weights
-            How much each trial weighs in its subject's value, [rows].
+        whole : Value of each subject, [subjects].
+        without : Value of each copy, in the order of their numbers, [subjects * G].
+        weights : How much each trial weighs in its subject's value, [rows].
         """
         some = self.group >= 0
         place = self.subject[some] * self.most + self.group[some]

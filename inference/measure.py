@@ -35,23 +35,17 @@ class Estimate(TabledResult):
 
     Parameters
     ----------
-    value, standard_error, low, high
-        The estimate, its standard error and the ends of its 95% interval; NaN if there is none.
-    n, unit
-        How many units the estimate uses, and the name of such a unit.
-    p_value
-        p-value of the two-sided test of the measure's null value; NaN if there is none.
-    excluded
-        How many units were left out, and how many trials without an answer, by reason.
-    fits
-        How many fits behind the value ended in each status; empty if nothing is fitted.
-    note
-        A remark on the interval; "" if there is none.
-    freedom
-        Degrees of freedom of the standard error; infinite where it counts as known.
-    influence
-        How far each session of a single subject moves the value, by the name of its design: the sum
-        of squares is the squared standard error. Empty where the error is over something else.
+    value, standard_error, low, high : The estimate, its standard error and the ends of its 95%
+        interval; NaN if there is none.
+    n, unit : How many units the estimate uses, and the name of such a unit.
+    p_value : p-value of the two-sided test of the measure's null value; NaN if there is none.
+    excluded : How many units were left out, and how many trials without an answer, by reason.
+    fits : How many fits behind the value ended in each status; empty if nothing is fitted.
+    note : A remark on the interval; "" if there is none.
+    freedom : Degrees of freedom of the standard error; infinite where it counts as known.
+    influence : How far each session of a single subject moves the value, by the name of its design:
+        the sum of squares is the squared standard error. Empty where the error is over something
+        else.
     """
 
     measure: str
@@ -139,12 +133,10 @@ class Dial:
 
     Parameters
     ----------
-    direction
-        The direction on the unconstrained scale, by parameter.
-    reach, steps
-        How far it is turned to either side, and at how many positions the truth is computed.
-    lowest
-        Where it begins, if not at -reach: at 0 if a turn to either side is a deviation.
+    direction : The direction on the unconstrained scale, by parameter.
+    reach, steps : How far it is turned to either side, and at how many positions the truth is
+        computed.
+    lowest : Where it begins, if not at -reach: at 0 if a turn to either side is a deviation.
     """
 
     direction: Mapping[str, float] = field(default_factory=dict)
@@ -173,28 +165,20 @@ class Measure(ABC):
 
     Parameters
     ----------
-    environments, settings
-        Experiments off which it is read, and settings that these need for it.
-    violator
-        Name of the model that deviates from the null value.
-    dial
-        How the violator is made to deviate.
-    rational
-        Name of the model for which the measure has its null value, whatever the parameters; "" if
-        there is no such model.
-    null
-        Value under the hypothesis that its test rejects: by default 0 if there is a rational model,
-        and NaN otherwise.
-    bounds
-        Lowest and highest value, whatever the answers; they also hold for its intervals over
+    environments, settings : Experiments off which it is read, and settings that these need for it.
+    violator : Name of the model that deviates from the null value.
+    dial : How the violator is made to deviate.
+    rational : Name of the model for which the measure has its null value, whatever the parameters;
+        "" if there is no such model.
+    null : Value under the hypothesis that its test rejects: by default 0 if there is a rational
+        model, and NaN otherwise.
+    bounds : Lowest and highest value, whatever the answers; they also hold for its intervals over
         subjects.
-    least_subjects
-        How many subjects a test needs; 1 if the answers of a single subject can be tested.
-    remark
-        A remark on the trials for the note of an estimate; "" if there is none.
-    environment
-        The experiment for which the truth holds, if it depends on the design; if None, the first of
-        `environments`, with `settings`.
+    least_subjects : How many subjects a test needs; 1 if the answers of a single subject can be
+        tested.
+    remark : A remark on the trials for the note of an estimate; "" if there is none.
+    environment : The experiment for which the truth holds, if it depends on the design; if None,
+        the first of `environments`, with `settings`.
     """
 
     name: str
@@ -612,10 +596,8 @@ class FittedMeasure(SubjectMeasure):
 
     Parameters
     ----------
-    model
-        The model that is fitted.
-    contrast
-        Weights of its parameters on the natural scale.
+    model : The model that is fitted.
+    contrast : Weights of its parameters on the natural scale.
     """
 
     model: type[Model]

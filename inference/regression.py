@@ -43,16 +43,12 @@ def coefficient(
 
     Parameters
     ----------
-    of
-        Name of the regressor of interest.
-    dependent
-        The dependent variable: 0 or 1 in a logistic regression, any number in a linear one, [rows].
-    regressors
-        The regressors by name, [rows] each.
-    clusters
-        The name of each row's cluster, [rows].
-    penalised
-        Whether there is a penalised estimate if the regressors separate zeros and ones, see
+    of : Name of the regressor of interest.
+    dependent : The dependent variable: 0 or 1 in a logistic regression, any number in a linear one,
+        [rows].
+    regressors : The regressors by name, [rows] each.
+    clusters : The name of each row's cluster, [rows].
+    penalised : Whether there is a penalised estimate if the regressors separate zeros and ones, see
         `firth`. Its rows count as independent.
 
     Returns
@@ -145,12 +141,9 @@ def cluster_influence(
 
     Parameters
     ----------
-    x, residual, weight
-        Regressors [rows, k], y minus its expectation, and its variance, [rows].
-    groups
-        The cluster of each row, from 0, [rows].
-    at
-        Which coefficient.
+    x, residual, weight : Regressors [rows, k], y minus its expectation, and its variance, [rows].
+    groups : The cluster of each row, from 0, [rows].
+    at : Which coefficient.
 
     Returns
     -------
@@ -246,24 +239,19 @@ class RegressionMeasure(Measure):
 
     Parameters
     ----------
-    design
-        A function of trials that returns which ones count, the dependent variable (NaN without an
-        answer), and regressors, [rows].
-    of, unit
-        The regressor whose coefficient is the measure, and the name of a row of the regression.
-    sign
-        1, or -1 if the negative of the coefficient counts.
-    logistic, penalised, intercept
-        Whether the regression is logistic, whether it then has a penalised estimate under
-        separation, and whether it has an intercept.
-    clustered_by
-        Rows depend on each other within these: "subject" (within sessions, if there is one
-        subject); "" if rows count as independent.
-    parameter
-        Parameter that is the coefficient's truth, 0 in models without it; "" if the truth is
-        simulated.
-    has_null
-        Whether all agents of a model have the null value, besides those of the rational model.
+    design : A function of trials that returns which ones count, the dependent variable (NaN without
+        an answer), and regressors, [rows].
+    of, unit : The regressor whose coefficient is the measure, and the name of a row of the
+        regression.
+    sign : 1, or -1 if the negative of the coefficient counts.
+    logistic, penalised, intercept : Whether the regression is logistic, whether it then has a
+        penalised estimate under separation, and whether it has an intercept.
+    clustered_by : Rows depend on each other within these: "subject" (within sessions, if there is
+        one subject); "" if rows count as independent.
+    parameter : Parameter that is the coefficient's truth, 0 in models without it; "" if the truth
+        is simulated.
+    has_null : Whether all agents of a model have the null value, besides those of the rational
+        model.
     """
 
     design: Callable[[Trials], Design]

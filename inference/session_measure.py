@@ -32,10 +32,8 @@ class SessionRows:
 
     Parameters
     ----------
-    session, trial
-        Number of the session, ascending from 0, and of the trial in it, [rows].
-    columns
-        The columns that a measure names, NaN where nothing was given, each [rows].
+    session, trial : Number of the session, ascending from 0, and of the trial in it, [rows].
+    columns : The columns that a measure names, NaN where nothing was given, each [rows].
     """
 
     session: Integers
@@ -43,7 +41,6 @@ class SessionRows:
     columns: Mapping[str, Array]
 
     def __getitem__(self, name: str) -> Array:
-        """Return a column, [rows]."""
         return self.columns[name]
 
     @property
@@ -88,23 +85,18 @@ class DeclaredMeasure(SubjectMeasure):
 
     Parameters
     ----------
-    read
-        A function of trials that returns the value of each subject, in order of first appearance.
-    of_parameters
-        A function of a model and of parameters theta[n, P] that returns the true values, [n]. If
-        None, a truth is simulated: it is the value in many sessions of `place`. All agents take
-        these from the same fixed seed, so that it grows smoothly with a dial.
-    counts
-        A function of trials that says which ones are read if they have an answer, [rows]; None if
-        all are.
-    weigh
-        A function of trials that says how much each weighs in a subject's value, [rows]; None if
-        all that are read and answered weigh the same.
-    lacks
-        A function of trials that says which ones lack the answer that is needed, [rows]; None if
-        they are those without a readable answer.
-    at
-        A function of an experiment that returns the measure as it is read there, or says why it
+    read : A function of trials that returns the value of each subject, in order of first
+        appearance.
+    of_parameters : A function of a model and of parameters theta[n, P] that returns the true
+        values, [n]. If None, a truth is simulated: it is the value in many sessions of `place`. All
+        agents take these from the same fixed seed, so that it grows smoothly with a dial.
+    counts : A function of trials that says which ones are read if they have an answer, [rows]; None
+        if all are.
+    weigh : A function of trials that says how much each weighs in a subject's value, [rows]; None
+        if all that are read and answered weigh the same.
+    lacks : A function of trials that says which ones lack the answer that is needed, [rows]; None
+        if they are those without a readable answer.
+    at : A function of an experiment that returns the measure as it is read there, or says why it
         cannot be; None if it is the same in all of `environments`.
     """
 
@@ -184,12 +176,9 @@ def trial_measure(
 
     Parameters
     ----------
-    columns
-        The columns that it reads.
-    reason
-        Why a subject has no value.
-    attributes
-        Those of `DeclaredMeasure`.
+    columns : The columns that it reads.
+    reason : Why a subject has no value.
+    attributes : Those of `DeclaredMeasure`.
     """
 
     def measure_of(score: Callable[[Trials], Array]) -> DeclaredMeasure:
@@ -215,12 +204,9 @@ def session_measure(
 
     Parameters
     ----------
-    columns
-        The columns that it reads.
-    reason
-        Why a session has no value.
-    attributes
-        Those of `DeclaredMeasure`.
+    columns : The columns that it reads.
+    reason : Why a session has no value.
+    attributes : Those of `DeclaredMeasure`.
     """
 
     def measure_of(by_session: Callable[[SessionRows], Array]) -> DeclaredMeasure:

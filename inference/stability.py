@@ -29,22 +29,19 @@ class VarianceSplit:
 
     Parameters
     ----------
-    parts
-        Variances by source, in squared units of the score. "model": between models; "paraphrase":
-        between wordings, for all models alike; "interaction": the effect of a wording on one model
-        and not on another; "session": between sessions of one model with one wording; "residual":
-        between the units of a session. An estimate below 0 is kept (the source moves the score less
-        than chance alone would suggest); its interval begins at 0. Also "wording": paraphrase and
-        interaction together; "retest": the correlation of a model's scores in two sessions with the
-        same wording, over models; "reworded": the same for two sessions with different wordings;
-        "excess": the variance of wording less that of the model.
-    models, templates, sessions, units
-        The numbers of models, wordings, sessions (in all) and units (in all) in the split.
-    left_out
-        Models that did not have all wordings, and are left out.
-    merged
-        Sources that the table cannot separate from another one: {"residual": "session"} if each
-        session has one unit.
+    parts : Variances by source, in squared units of the score. "model": between models;
+        "paraphrase": between wordings, for all models alike; "interaction": the effect of a wording
+        on one model and not on another; "session": between sessions of one model with one wording;
+        "residual": between the units of a session. An estimate below 0 is kept (the source moves
+        the score less than chance alone would suggest); its interval begins at 0. Also "wording":
+        paraphrase and interaction together; "retest": the correlation of a model's scores in two
+        sessions with the same wording, over models; "reworded": the same for two sessions with
+        different wordings; "excess": the variance of wording less that of the model.
+    models, templates, sessions, units : The numbers of models, wordings, sessions (in all) and
+        units (in all) in the split.
+    left_out : Models that did not have all wordings, and are left out.
+    merged : Sources that the table cannot separate from another one: {"residual": "session"} if
+        each session has one unit.
     """
 
     parts: Mapping[str, Resampled]
@@ -91,13 +88,10 @@ def split_variance(
 
     Parameters
     ----------
-    frame
-        A row for each scored unit: a trial, a subject, or a session itself.
-    score, model, template, session
-        The names of the columns. A session is one within its model and template. Rows without a
-        finite score are left out.
-    seed
-        Seed of the draws behind the intervals.
+    frame : A row for each scored unit: a trial, a subject, or a session itself.
+    score, model, template, session : The names of the columns. A session is one within its model
+        and template. Rows without a finite score are left out.
+    seed : Seed of the draws behind the intervals.
 
     Raises
     ------
@@ -162,18 +156,14 @@ def split_scores(
 
     Parameters
     ----------
-    frame
-        A row for each model and wording. Rows without a finite score and standard error are left
-        out, and with them models that lack a wording.
-    score, error, model, template
-        The names of the columns.
-    freedom
-        The column of the degrees of freedom of the standard errors; without it they count as known.
-    exact
-        Whether a standard error of 0 means a score without error, which is kept, and not a score
-        with too few values for a standard error.
-    seed
-        Seed of the draws behind the intervals.
+    frame : A row for each model and wording. Rows without a finite score and standard error are
+        left out, and with them models that lack a wording.
+    score, error, model, template : The names of the columns.
+    freedom : The column of the degrees of freedom of the standard errors; without it they count as
+        known.
+    exact : Whether a standard error of 0 means a score without error, which is kept, and not a
+        score with too few values for a standard error.
+    seed : Seed of the draws behind the intervals.
 
     Raises
     ------
@@ -245,15 +235,11 @@ def _split(
 
     Parameters
     ----------
-    squares
-        Mean squares with their degrees of freedom; those of models, templates and both are for cell
-        means.
-    shape
-        Numbers of models and templates.
-    sizes
-        Sessions of a cell and units of a session.
-    counts
-        Numbers of sessions and units, in all.
+    squares : Mean squares with their degrees of freedom; those of models, templates and both are
+        for cell means.
+    shape : Numbers of models and templates.
+    sizes : Sessions of a cell and units of a session.
+    counts : Numbers of sessions and units, in all.
     """
     rng = np.random.default_rng(seed)
     tells = {name: bool(freedom) for name, (_, freedom) in squares.items()}

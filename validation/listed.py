@@ -28,8 +28,7 @@ class Listing:
 
     Parameters
     ----------
-    title, tables, notes
-        As those of a `Result`.
+    title, tables, notes : As those of a `Result`.
     """
 
     title: str
@@ -37,7 +36,6 @@ class Listing:
     notes: Sequence[str] = ()
 
     def __str__(self) -> str:
-        """Return the title, tables whose cells are folded, and notes."""
         shown = [rows for rows in self.tables.values() if rows]
         cells = [[list(map(str, row.values())) for row in rows] for rows in shown]
         tables = [

@@ -24,17 +24,14 @@ class Drawn:
 
     Parameters
     ----------
-    answered
-        Its file.
-    missing
-        Units of the study that are not there yet.
+    answered : Its file.
+    missing : Units of the study that are not there yet.
     """
 
     answered: Path
     missing: int = 0
 
     def __str__(self) -> str:
-        """Return the file, and what is missing."""
         unfinished = f"\nnot finished: {self.missing:,} units are missing" if self.missing else ""
         return f"{self.answered}{unfinished}"
 

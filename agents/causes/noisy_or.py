@@ -45,8 +45,7 @@ class CausalReasoner(Model):
 
     Attributes
     ----------
-    graphs
-        The graphs that the model can reason about.
+    graphs : The graphs that the model can reason about.
     """
 
     graphs: ClassVar[Sequence[Graph]] = GRAPHS
@@ -68,9 +67,8 @@ class CausalReasoner(Model):
 
         Parameters
         ----------
-        graph, questions
-            [Q], positions in `GRAPHS`; [Q, 4], the queried variable and what is known of each
-            variable.
+        graph, questions : [Q], positions in `GRAPHS`; [Q, 4], the queried variable and what is
+            known of each variable.
         """
         raise NotImplementedError
 

@@ -72,8 +72,7 @@ class PercentJudge(Model):
 
     Attributes
     ----------
-    censored
-        Whether the likelihood knows that answers were cut off.
+    censored : Whether the likelihood knows that answers were cut off.
     """
 
     separate = ()

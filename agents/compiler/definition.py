@@ -43,10 +43,8 @@ def declared(support: Support, description: str, mean: float, sd: float, **more:
 
     Parameters
     ----------
-    mean, sd
-        Prior on the unconstrained scale, Normal(mean, sd).
-    more
-        `source`, and `group_sd`, the scale of the spread between subjects.
+    mean, sd : Prior on the unconstrained scale, Normal(mean, sd).
+    more : `source`, and `group_sd`, the scale of the spread between subjects.
     """
     return Parameter("", support, mean=mean, sd=sd, description=description, **more)
 
@@ -73,8 +71,7 @@ class Law:
 
     Attributes
     ----------
-    span
-        The range of responses, over which lapses are uniform; None if the law itself defines
+    span : The range of responses, over which lapses are uniform; None if the law itself defines
         lapses.
     """
 

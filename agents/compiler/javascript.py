@@ -48,10 +48,8 @@ class Script:
 
     Parameters
     ----------
-    environment
-        The experiment.
-    told
-        The columns on which texts depend, among those that the world shows; the reward is always
+    environment : The experiment.
+    told : The columns on which texts depend, among those that the world shows; the reward is always
         one of them.
 
     Raises

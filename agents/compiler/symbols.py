@@ -173,7 +173,6 @@ class Expr:
         )
 
     def __repr__(self) -> str:
-        """Return the expression, written as a call."""
         return f"{self.op}({', '.join(map(repr, self.args))})" if self.args else str(self.value)
 
     def looked_up(self, values: Any, key: Any) -> Any:

@@ -85,10 +85,8 @@ class Decider(Model):
 
     Attributes
     ----------
-    dial
-        By how much the agent breaks a rule of a rational decider.
-    decides_by_state
-        Whether decisions depend on the state.
+    dial : By how much the agent breaks a rule of a rational decider.
+    decides_by_state : Whether decisions depend on the state.
     """
 
     columns = (

@@ -131,10 +131,8 @@ class MagnitudeObserver(Model):
 
     Attributes
     ----------
-    log_scale
-        Whether values and answers are taken as logarithms.
-    centres
-        What the centres of windows are called in the descriptions of parameters.
+    log_scale : Whether values and answers are taken as logarithms.
+    centres : What the centres of windows are called in the descriptions of parameters.
     """
 
     separate: ClassVar[tuple[str, ...]] = ()

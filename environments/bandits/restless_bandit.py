@@ -321,8 +321,7 @@ def correctness(trials: Trials, *, after: bool = False) -> NDArray[np.float64]:
 
     Parameters
     ----------
-    after
-        Judge by the means after the trial, instead of those at the time of the choice. The two
+    after : Judge by the means after the trial, instead of those at the time of the choice. The two
         differ on the last trial of a block, after which the machines change places. The later means
         are read from the next trial. Where that row is missing and the means then differ, or where
         a session breaks off early, the choice is not judged (NaN).

@@ -55,11 +55,9 @@ class Task:
 
     Parameters
     ----------
-    query, told
-        The question in direction 0: the position of the queried variable, and what is known of
-        each.
-    roman, letter
-        The names that the thesis gives it.
+    query, told : The question in direction 0: the position of the queried variable, and what is
+        known of each.
+    roman, letter : The names that the thesis gives it.
     """
 
     query: int
@@ -188,12 +186,9 @@ def noisy_or_table(
 
     Parameters
     ----------
-    p1, p2
-        Prior probabilities of the causes; the published models have one, p1 = p2.
-    b
-        Leak: the probability of the effect without any cause.
-    m1, m2
-        Strengths of the causes.
+    p1, p2 : Prior probabilities of the causes; the published models have one, p1 = p2.
+    b : Leak: the probability of the effect without any cause.
+    m1, m2 : Strengths of the causes.
     """
     given = np.broadcast_arrays(p1, p2, b, m1, m2)
     asked = np.array([(task.question, task.mirrored or task.question) for task in TASKS])

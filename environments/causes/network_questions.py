@@ -64,9 +64,8 @@ def questions(n_variables: int, most_told: int, interventions: str) -> tuple[Que
 
     Parameters
     ----------
-    interventions
-        "none" for observations alone; "some" for observations, and interventions on one variable at
-        most; "all" for questions with one intervention each.
+    interventions : "none" for observations alone; "some" for observations, and interventions on one
+        variable at most; "all" for questions with one intervention each.
     """
     every: list[Question] = []
     for query in range(n_variables):
@@ -90,10 +89,8 @@ def exact_answers(columns: Mapping[str, Any], seeing: bool = False) -> Array:
 
     Parameters
     ----------
-    columns
-        The columns of `NETWORK` and `QUESTION`, each [rows].
-    seeing
-        Treat interventions as observations, as a reasoner does who ignores the difference.
+    columns : The columns of `NETWORK` and `QUESTION`, each [rows].
+    seeing : Treat interventions as observations, as a reasoner does who ignores the difference.
 
     Returns
     -------
@@ -134,12 +131,10 @@ def separated(columns: Mapping[str, Any], variable: int, row: int) -> bool:
 
     Parameters
     ----------
-    columns
-        Those of `NETWORK` and `QUESTION`, each [rows].
+    columns : Those of `NETWORK` and `QUESTION`, each [rows].
     The columns of `NETWORK` and `QUESTION`, each [rows].
         Its position; what is known of this variable itself does not count.
-    row
-        The row of `columns` that holds the question.
+    row : The row of `columns` that holds the question.
     """
     states = [int(np.asarray(columns[name])[row]) for name in TOLD]
     query = int(np.asarray(columns["query"])[row])

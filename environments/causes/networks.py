@@ -46,12 +46,10 @@ class CausalNetwork:
 
     Parameters
     ----------
-    strengths
-        A strength for each edge (cause, effect), -1 to 1: above 0 the cause produces its effect,
-        below 0 it prevents it.
-    base
-        Base rates, 0 to 1, one for all variables or one for each by name: how likely a variable is
-        to be present if it has no causes, or while none of its causes is present.
+    strengths : A strength for each edge (cause, effect), -1 to 1: above 0 the cause produces its
+        effect, below 0 it prevents it.
+    base : Base rates, 0 to 1, one for all variables or one for each by name: how likely a variable
+        is to be present if it has no causes, or while none of its causes is present.
 
     Raises
     ------
@@ -157,16 +155,14 @@ class CausalNetwork:
 
         Parameters
         ----------
-        query
-            The queried variable.
-        given
-            Observations, by variable: 0 absent, 1 present.
-        do
-            Interventions from outside, by variable: 0 absent, 1 present.
+        query : The queried variable.
+        given : Observations, by variable: 0 absent, 1 present.
+        do : Interventions from outside, by variable: 0 absent, 1 present.
 
         Returns
         -------
-        NaN where the given facts have probability 0.
+        float
+            NaN where the given facts have probability 0.
 
         Raises
         ------

@@ -29,7 +29,6 @@ class Chance:
     shares: tuple[Fraction, ...]
 
     def __post_init__(self) -> None:
-        """Check that these are outcomes and their probabilities."""
         if list(self.outcomes) != sorted(set(self.outcomes)):
             raise ValueError(f"Outcomes differ and go up; got {self.outcomes}.")
         if len(self.shares) != len(self.outcomes) or min(self.shares, default=-1) < 0:

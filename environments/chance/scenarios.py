@@ -60,10 +60,9 @@ def complete_grid(
 
     Parameters
     ----------
-    form, distractors, asking
-        Settings of `ContextGrid`.
-    even_faces
-        Whether only dice with an even number of faces are thrown, which makes 492 contexts.
+    form, distractors, asking : Settings of `ContextGrid`.
+    even_faces : Whether only dice with an even number of faces are thrown, which makes 492
+        contexts.
     """
     faces = [n for n in FACES if n % 2 == 0 or not even_faces]
     how: dict[str, Any] = {"form": form, "distractors": distractors, "asking": asking}
@@ -82,8 +81,7 @@ def further_grid(
 
     Parameters
     ----------
-    form, distractors, asking
-        Settings of `ContextGrid`.
+    form, distractors, asking : Settings of `ContextGrid`.
     """
     how: dict[str, Any] = {"form": form, "distractors": distractors, "asking": asking}
     return tuple(each for scenario in further().values() for each in scenario.grid(**how))

@@ -46,7 +46,6 @@ class EvidenceContexts:
     bins: int
 
     def __len__(self) -> int:
-        """Return the number of contexts."""
         return len(self.posterior)
 
     @property

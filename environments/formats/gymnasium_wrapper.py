@@ -31,8 +31,7 @@ class GymnasiumEnvironment(gymnasium.Env[dict[str, Any], Any]):
 
     Parameters
     ----------
-    environment
-        The experiment to wrap.
+    environment : The experiment to wrap.
     """
 
     def __init__(self, environment: Environment):

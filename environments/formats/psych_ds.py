@@ -45,14 +45,10 @@ def write_psych_ds(
 
     Parameters
     ----------
-    name
-        Name of the data set.
-    description
-        What it is, in a sentence; None for a count of its contents.
-    authors, licence
-        As they should be cited; the licence is best given as an address.
-    environment
-        The experiment with its settings; None to read them from the trials.
+    name : Name of the data set.
+    description : What it is, in a sentence; None for a count of its contents.
+    authors, licence : As they should be cited; the licence is best given as an address.
+    environment : The experiment with its settings; None to read them from the trials.
 
     Raises
     ------

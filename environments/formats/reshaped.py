@@ -30,16 +30,13 @@ def stages_of_days(
 
     Parameters
     ----------
-    days
-        Columns subject, trial (number of the day, from 0), action1, state, action2, reward, and
+    days : Columns subject, trial (number of the day, from 0), action1, state, action2, reward, and
         session if there are several. If action1 or action2 is blank, nothing was chosen; without
         action1, the rest of the row is ignored. Other columns are kept.
-    shuttles, planets
-        Names in the columns action1 and state; shuttle k commonly leads to planet k.
-    aliens
-        Names in the column action2 on each planet.
-    transition
-        Probability of a common transition.
+    shuttles, planets : Names in the columns action1 and state; shuttle k commonly leads to planet
+        k.
+    aliens : Names in the column action2 on each planet.
+    transition : Probability of a common transition.
 
     Raises
     ------
@@ -85,11 +82,10 @@ def pumps_of_balloons(balloons: pd.DataFrame, *, maxima: Sequence[int]) -> pd.Da
 
     Parameters
     ----------
-    balloons
-        Columns subject, balloon (from 0, in the order of the session), pumps (the bursting one
-        included), exploded (0 or 1), maximum, and session if there are several. Others are kept.
-    maxima
-        Maximum of each type, in the order of the types.
+    balloons : Columns subject, balloon (from 0, in the order of the session), pumps (the bursting
+        one included), exploded (0 or 1), maximum, and session if there are several. Others are
+        kept.
+    maxima : Maximum of each type, in the order of the types.
 
     Raises
     ------
@@ -139,9 +135,8 @@ def games_of_plays(plays: pd.DataFrame) -> pd.DataFrame:
 
     Parameters
     ----------
-    plays
-        Columns subject, game (from 0), play (from 0, the first four forced), action, reward, and
-        session if there are several; true_mean_0 and true_mean_1 if they are known. Others are
+    plays : Columns subject, game (from 0), play (from 0, the first four forced), action, reward,
+        and session if there are several; true_mean_0 and true_mean_1 if they are known. Others are
         kept.
 
     Raises
@@ -194,10 +189,8 @@ def better_machine(
 
     Parameters
     ----------
-    action, accurate
-        0 or 1, [trials].
-    last
-        Whether accuracy was judged after the machines had changed places, [trials].
+    action, accurate : 0 or 1, [trials].
+    last : Whether accuracy was judged after the machines had changed places, [trials].
     """
     right = np.where(last, 1 - accurate, accurate)
     return np.where(right == 1, action, 1 - action)
@@ -210,10 +203,8 @@ def blocks_of_means(
 
     Parameters
     ----------
-    mean_0, mean_1
-        True means of that trial, [trials].
-    session
-        The session of each trial, [trials]; trials of a session follow one another.
+    mean_0, mean_1 : True means of that trial, [trials].
+    session : The session of each trial, [trials]; trials of a session follow one another.
     """
     better = np.asarray(mean_1, dtype=float) > np.asarray(mean_0, dtype=float)
     begins = np.append(True, np.asarray(session)[1:] != np.asarray(session)[:-1])

@@ -43,8 +43,7 @@ def length(lowest: float, highest: float, size: float) -> float:
 
     Parameters
     ----------
-    size
-        A number from 0 to 1; it chooses the length between the bounds.
+    size : A number from 0 to 1; it chooses the length between the bounds.
     """
     low = min(lowest, _LEAST_FREE * highest)
     return float(low * (highest / low) ** size)
@@ -58,8 +57,7 @@ def dashes(share: float, wanted: float, most: int) -> tuple[int, int]:
 
     Parameters
     ----------
-    share
-        A multiple of .01 from 0 to 1.
+    share : A multiple of .01 from 0 to 1.
     """
     wholes = _wholes(round(share * HUNDREDTHS), most)
     whole = int(wholes[np.argmin(np.abs(wholes - wanted))])

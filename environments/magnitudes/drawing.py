@@ -33,10 +33,8 @@ def marker(location: float, blur: float = 0.0) -> Image.Image:
 
     Parameters
     ----------
-    location
-        Where the marker sits, from 0 (left end) to 1.
-    blur
-        Standard deviation of the Gaussian blur, px.
+    location : Where the marker sits, from 0 (left end) to 1.
+    blur : Standard deviation of the Gaussian blur, px.
     """
     image, draw = _blank()
     _line(draw, _MIDDLE, LEFT, LEFT + LINE)
@@ -50,12 +48,9 @@ def two_lines(ratio: float, shorter_below: bool, blur: float = 0.0) -> Image.Ima
 
     Parameters
     ----------
-    ratio
-        Length of the shorter relative to the longer one, from 0 to 1.
-    shorter_below
-        Whether the longer one stands above.
-    blur
-        Standard deviation of the Gaussian blur, px.
+    ratio : Length of the shorter relative to the longer one, from 0 to 1.
+    shorter_below : Whether the longer one stands above.
+    blur : Standard deviation of the Gaussian blur, px.
     """
     image, draw = _blank()
     lengths = [round(LINE * ratio), LINE]
@@ -73,16 +68,11 @@ def turned_marker(
 
     Parameters
     ----------
-    location
-        Where the marker sits, from 0 (the end that is farther left) to 1.
-    length
-        Length of the line, px.
-    turn
-        Turn of the line, radians; 0 is horizontal, a positive turn rises to the right.
-    centre
-        The middle of the line, px from the left and from above.
-    blur
-        Standard deviation of the Gaussian blur, px.
+    location : Where the marker sits, from 0 (the end that is farther left) to 1.
+    length : Length of the line, px.
+    turn : Turn of the line, radians; 0 is horizontal, a positive turn rises to the right.
+    centre : The middle of the line, px from the left and from above.
+    blur : Standard deviation of the Gaussian blur, px.
     """
     line = _ends(centre, length, turn)
     (x, y), (end_x, end_y) = line
@@ -97,14 +87,10 @@ def turned_lines(
 
     Parameters
     ----------
-    lengths
-        Lengths of the lines, px.
-    turn
-        Turn of all lines, radians; 0 is horizontal, with a positive turn they rise to the right.
-    centres
-        Middles of the lines, px from the left and from above.
-    blur
-        Standard deviation of the Gaussian blur, px.
+    lengths : Lengths of the lines, px.
+    turn : Turn of all lines, radians; 0 is horizontal, with a positive turn they rise to the right.
+    centres : Middles of the lines, px from the left and from above.
+    blur : Standard deviation of the Gaussian blur, px.
     """
     return _fine(
         [_ends(centre, length, turn) for centre, length in zip(centres, lengths, strict=True)], blur
@@ -118,10 +104,8 @@ def maze(cells: Sequence[tuple[int, int]], blur: float = 0.0) -> Image.Image:
 
     Parameters
     ----------
-    cells
-        The cells that the path passes, (x to the right, y up), each from 0 to 19.
-    blur
-        Standard deviation of the Gaussian blur, px.
+    cells : The cells that the path passes, (x to the right, y up), each from 0 to 19.
+    blur : Standard deviation of the Gaussian blur, px.
     """
     image, draw = _blank()
     places = [(_across(x), _across(CELLS - 1 - y)) for x, y in cells]

@@ -112,18 +112,12 @@ class Magnitude(Retelling):
 
     Attributes
     ----------
-    default_ranges
-        Lowest and highest value of each window.
-    limits
-        Lowest and highest value that any range may have.
-    ceiling
-        Highest answer.
-    modalities
-        The ways in which the stimulus can be shown.
-    n_wording
-        Uniform numbers per stimulus that decide what is shown besides the value.
-    decoupled
-        Further fields of decoupled stimuli, and how many uniform numbers decide on them.
+    default_ranges : Lowest and highest value of each window.
+    limits : Lowest and highest value that any range may have.
+    ceiling : Highest answer.
+    modalities : The ways in which the stimulus can be shown.
+    n_wording : Uniform numbers per stimulus that decide what is shown besides the value.
+    decoupled : Further fields of decoupled stimuli, and how many uniform numbers decide on them.
     """
 
     usual_model = "static_bayes_observer"

@@ -44,12 +44,9 @@ def path(distance: float, number: int, length: float | None = None) -> tuple[Cel
 
     Parameters
     ----------
-    distance
-        One of `distances()`.
-    number
-        Whole number from 0 on; the same one gives the same path.
-    length
-        How many steps the path has, within one step.
+    distance : One of `distances()`.
+    number : Whole number from 0 on; the same one gives the same path.
+    length : How many steps the path has, within one step.
     """
     square = round(distance**2)
     if not 1 <= square <= MOST**2 or not _ways(square):

@@ -55,9 +55,8 @@ def replaced(folder: Path, names: Sequence[str]) -> Iterator[Path]:
 
     Parameters
     ----------
-    names
-        What is replaced, files and folders; what the new ones lack is removed. The last one is gone
-        while the others are replaced, so that whoever finds it finds all of them.
+    names : What is replaced, files and folders; what the new ones lack is removed. The last one is
+        gone while the others are replaced, so that whoever finds it finds all of them.
     """
     new = Path(tempfile.mkdtemp(prefix=".new-", dir=folder))
     try:

@@ -36,7 +36,6 @@ class Rate:
     high: float
 
     def __str__(self) -> str:
-        """Return the share with its interval."""
         return f"{self.share:.1%}, 95% interval {self.low:.1%} to {self.high:.1%}"
 
     @classmethod
@@ -69,8 +68,7 @@ def outcome_rates(trials: Trials | Mapping[str, int]) -> tuple[Rate, ...]:
 
     Parameters
     ----------
-    trials
-        Trials, or the number of trials with each outcome.
+    trials : Trials, or the number of trials with each outcome.
     """
     if isinstance(trials, Trials):
         frequencies = trials.frame["outcome"].value_counts()

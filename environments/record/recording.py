@@ -24,19 +24,14 @@ class Recording(Configured):
 
     Attributes
     ----------
-    fields
-        The fields that are recorded with each trial, shown or hidden; a table of `Field`s.
-    given
-        What a trial asks for: an "action", a "response" (a number), or "both"; "either" if some
+    fields : The fields that are recorded with each trial, shown or hidden; a table of `Field`s.
+    given : What a trial asks for: an "action", a "response" (a number), or "both"; "either" if some
         trials ask for an action and some for a number, as `asks` says.
-    n_actions
-        Actions are whole numbers from 0 to n_actions - 1; 0 if no trial asks for an action.
-    response_range
-        Lowest and highest response.
-    performance_bounds
-        Lowest and highest performance of a trial; None if a trial cannot be done well or badly.
-    feedback
-        Whether an action brings a reward. If not, the reward of every trial is None.
+    n_actions : Actions are whole numbers from 0 to n_actions - 1; 0 if no trial asks for an action.
+    response_range : Lowest and highest response.
+    performance_bounds : Lowest and highest performance of a trial; None if a trial cannot be done
+        well or badly.
+    feedback : Whether an action brings a reward. If not, the reward of every trial is None.
     """
 
     given: ClassVar[Given] = "action"

@@ -20,16 +20,12 @@ def text_table(
 
     Parameters
     ----------
-    head
-        The heading of each column.
-    rows
-        A cell for each column; the first one is a name, flush left, and the others are flush right.
-    words
-        Whether the last column is flush left as well.
-    names
-        How many columns name the rows: these are repeated beside the columns that follow below.
-    width
-        Columns of the screen.
+    head : The heading of each column.
+    rows : A cell for each column; the first one is a name, flush left, and the others are flush
+        right.
+    words : Whether the last column is flush left as well.
+    names : How many columns name the rows: these are repeated beside the columns that follow below.
+    width : Columns of the screen.
     """
     cells = [[str(cell) for cell in row] for row in (head, *rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]

@@ -145,11 +145,9 @@ class Trials:
 
         Parameters
         ----------
-        columns
-            Our name -> the table's name, for tables that use other names.
-        environment
-            The experiment or its name, which is recorded. With an experiment, columns that follow
-            from others are added, and the trials are checked against it.
+        columns : Our name -> the table's name, for tables that use other names.
+        environment : The experiment or its name, which is recorded. With an experiment, columns
+            that follow from others are added, and the trials are checked against it.
 
         Raises
         ------
@@ -210,12 +208,9 @@ class Trials:
 
         Parameters
         ----------
-        subject, trial
-            The number of each row's subject and trial, [rows].
-        names
-            The names of the subjects.
-        columns
-            Stimuli, answers and rewards as numbers, each [rows].
+        subject, trial : The number of each row's subject and trial, [rows].
+        names : The names of the subjects.
+        columns : Stimuli, answers and rewards as numbers, each [rows].
         """
         table = _table_of_sessions(subject, names, trial, columns, environment.name)
         if table is not None:
@@ -297,7 +292,6 @@ class Trials:
         return len(self.frame[["subject", "session"]].drop_duplicates())
 
     def __len__(self) -> int:
-        """Return the number of trials."""
         return len(self.frame)
 
     def row_name(self, row: int) -> str:
@@ -334,10 +328,8 @@ class Trials:
 
         Parameters
         ----------
-        kept
-            Whether each row keeps the rule, [rows].
-        columns
-            The columns whose values the error shows.
+        kept : Whether each row keeps the rule, [rows].
+        columns : The columns whose values the error shows.
         """
         wrong = np.flatnonzero(~np.asarray(kept, dtype=bool))
         if not len(wrong):
@@ -379,7 +371,6 @@ class Trials:
         return f"<p>{escape(str(self))}</p>{first}"
 
     def __str__(self) -> str:
-        """Return the numbers of subjects, sessions, trials and outcomes, as text."""
         outcomes = self.frame["outcome"].value_counts()
         shares = ", ".join(f"{n} {name}" for name, n in outcomes.items())
         name = (

@@ -31,12 +31,9 @@ class Variable:
 
     Parameters
     ----------
-    description
-        A sentence that describes it; empty for a variable without meaning.
-    present, absent
-        Its values 1 and 0, worded as something that one can have.
-    causes
-        The verb that links it to its effect.
+    description : A sentence that describes it; empty for a variable without meaning.
+    present, absent : Its values 1 and 0, worded as something that one can have.
+    causes : The verb that links it to its effect.
     """
 
     description: str
@@ -51,14 +48,10 @@ class Scene:
 
     Parameters
     ----------
-    introduction
-        The opening text.
-    one, many
-        The things that have the variables, in singular and plural.
-    variables
-        The variables, in the order of the graph's positions.
-    mechanisms
-        A sentence for each edge; none if variables have no meaning.
+    introduction : The opening text.
+    one, many : The things that have the variables, in singular and plural.
+    variables : The variables, in the order of the graph's positions.
+    mechanisms : A sentence for each edge; none if variables have no meaning.
     """
 
     introduction: str
@@ -74,13 +67,10 @@ class Story:
 
     Parameters
     ----------
-    words
-        Introduction, one, many, and the domain whose texts serve as its distraction.
-    variables
-        For each variable the description, its names in sense p, in sense m and normally, and its
-        verb.
-    mechanisms
-        A sentence for each edge and pair of senses.
+    words : Introduction, one, many, and the domain whose texts serve as its distraction.
+    variables : For each variable the description, its names in sense p, in sense m and normally,
+        and its verb.
+    mechanisms : A sentence for each edge and pair of senses.
     """
 
     words: Mapping[str, str]
@@ -173,8 +163,8 @@ def filler(text: str, words: str) -> str:
 
     Parameters
     ----------
-    words
-        The words that may be used, with blanks between them; those of each length are used in turn.
+    words : The words that may be used, with blanks between them; those of each length are used in
+        turn.
 
     Raises
     ------

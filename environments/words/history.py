@@ -57,16 +57,12 @@ class Retelling(Environment):
 
     Attributes
     ----------
-    kinds
-        Kinds of trials, each with sentences of its own.
-    slots
-        What fills the placeholders of sentences, by placeholder. Those of answers, rewards and
+    kinds : Kinds of trials, each with sentences of its own.
+    slots : What fills the placeholders of sentences, by placeholder. Those of answers, rewards and
         feedback belong to the answer of a trial, all others to its question. All kinds share them;
         a sentence need not use them all.
-    noun
-        The word for what an answer names.
-    thought
-        The thoughts of a cooperative participant, before the marked answer.
+    noun : The word for what an answer names.
+    thought : The thoughts of a cooperative participant, before the marked answer.
     """
 
     kinds: ClassVar[tuple[str, ...]] = ("",)

@@ -77,10 +77,8 @@ def seconds(
 
     Parameters
     ----------
-    words, rates
-        Words and words per minute of both speakers.
-    tenths
-        All pauses, in tenths of a second.
+    words, rates : Words and words per minute of both speakers.
+    tenths : All pauses, in tenths of a second.
     """
     spoken = [
         np.asarray(n) * _MINUTE / np.asarray(rate) for n, rate in zip(words, rates, strict=True)
@@ -123,14 +121,10 @@ def paced(
 
     Parameters
     ----------
-    targets
-        Wanted durations, s, [N, windows, items].
-    ends
-        Lowest and highest duration of each window, [windows, 2].
-    total
-        Uniform numbers that decide on the words, in the shape of targets.
-    uniforms
-        Further uniform numbers, [N, windows, 4, items].
+    targets : Wanted durations, s, [N, windows, items].
+    ends : Lowest and highest duration of each window, [windows, 2].
+    total : Uniform numbers that decide on the words, in the shape of targets.
+    uniforms : Further uniform numbers, [N, windows, 4, items].
 
     Returns
     -------

@@ -183,10 +183,8 @@ def load_templates(file: str | Path | None, shipped: Path) -> dict[str, Template
 
     Parameters
     ----------
-    file
-        The file; or the name of a paraphrase ("paraphrase_2"); or None for the shipped wording.
-    shipped
-        The file that ships with the experiment.
+    file : The file; or the name of a paraphrase ("paraphrase_2"); or None for the shipped wording.
+    shipped : The file that ships with the experiment.
 
     Raises
     ------

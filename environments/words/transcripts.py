@@ -68,12 +68,9 @@ class Speakers:
 
         Parameters
         ----------
-        seconds
-            How long each dialogue should take.
-        first, second
-            Positions of its speakers in the cast.
-        share
-            The share of the time that the first one should speak, roughly.
+        seconds : How long each dialogue should take.
+        first, second : Positions of its speakers in the cast.
+        share : The share of the time that the first one should speak, roughly.
 
         Returns
         -------

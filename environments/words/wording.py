@@ -33,10 +33,9 @@ class Wording(Configured):
 
     Attributes
     ----------
-    past
-        What a prompt shows of earlier trials: "all"; a "part", such as the last ten (a model that
-        remembers more has to keep the rest itself); or "none". With "none" each trial stands alone,
-        and `read` finds no turns in its prompt.
+    past : What a prompt shows of earlier trials: "all"; a "part", such as the last ten (a model
+        that remembers more has to keep the rest itself); or "none". With "none" each trial stands
+        alone, and `read` finds no turns in its prompt.
     """
 
     past: ClassVar[Past] = "all"

@@ -34,12 +34,10 @@ def exploration(kind: Literal["directed", "random"], released: bool = False) -> 
 
     Parameters
     ----------
-    kind
-        "directed" or "random".
-    released
-        As in CogBench's released code: D is the difference of the true means, which no player
-        knows, in single points. H is coded -1 and 1, so that coefficients are half as large. By
-        default D is the difference of the observed means, in tens of points, and H is 0 in games
+    kind : "directed" or "random".
+    released : As in CogBench's released code: D is the difference of the true means, which no
+        player knows, in single points. H is coded -1 and 1, so that coefficients are half as large.
+        By default D is the difference of the observed means, in tens of points, and H is 0 in games
         with one free play and 1 in longer ones. The released D makes random exploration smaller by
         another factor of ten.
     """

@@ -20,9 +20,8 @@ def meta_cognition(released: bool = False) -> DeclaredMeasure:
 
     Parameters
     ----------
-    released
-        As in CogBench's released code, where correctness is judged after the machines have changed
-        places: on the last trial of a block, right choices count as wrong.
+    released : As in CogBench's released code, where correctness is judged after the machines have
+        changed places: on the last trial of a block, right choices count as wrong.
     """
     ending = ", judged after the machines changed places" if released else ""
     return trial_measure(

@@ -30,10 +30,9 @@ def model_basedness(released: bool = False) -> RegressionMeasure:
 
     Parameters
     ----------
-    released
-        As in CogBench's released code: ordinary least squares, with reward and transition coded -1
-        and 1, and errors that treat days as independent. Days whose second choice cannot be read
-        are used with the reward that the file has for them (`REWARD_ALONE`).
+    released : As in CogBench's released code: ordinary least squares, with reward and transition
+        coded -1 and 1, and errors that treat days as independent. Days whose second choice cannot
+        be read are used with the reward that the file has for them (`REWARD_ALONE`).
     """
     ending = ", least squares with -1/+1 coding" if released else ""
     return RegressionMeasure(

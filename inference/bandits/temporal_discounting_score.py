@@ -49,12 +49,11 @@ def temporal_discounting(released: bool = False) -> DeclaredMeasure:
 
     Parameters
     ----------
-    released
-        As in CogBench's released code. It skips the four items after a first baseline in which the
-        sooner sum was always chosen, so that always choosing it scores 15. Its fourth item names
-        the options in the other order, so that the later sum scores 1 point. (Two further
-        differences do not change the score: it cuts off decimals of the sums in its prompts, and
-        its flag for present bias starts at 1.)
+    released : As in CogBench's released code. It skips the four items after a first baseline in
+        which the sooner sum was always chosen, so that always choosing it scores 15. Its fourth
+        item names the options in the other order, so that the later sum scores 1 point. (Two
+        further differences do not change the score: it cuts off decimals of the sums in its
+        prompts, and its flag for present bias starts at 1.)
     """
 
     ending = ", as the released code scores it" if released else ""

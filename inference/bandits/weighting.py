@@ -24,12 +24,10 @@ def weighting(weight: Literal["prior", "likelihood"], released: bool = False) ->
 
     Parameters
     ----------
-    weight
-        "prior" or "likelihood".
-    released
-        As in CogBench's released code, which fits no intercept: a general bias towards the target
-        urn then goes into the error, and into both weights if the design is not balanced. It also
-        accepts any number as an answer, and takes one above 1 as 1 - 1e-5; these answers are
+    weight : "prior" or "likelihood".
+    released : As in CogBench's released code, which fits no intercept: a general bias towards the
+        target urn then goes into the error, and into both weights if the design is not balanced. It
+        also accepts any number as an answer, and takes one above 1 as 1 - 1e-5; these answers are
         counted.
     """
     name = f"{weight}_weighting" + ("_released" if released else "")

@@ -37,18 +37,14 @@ def alignment(
 
     Parameters
     ----------
-    trials
-        Collider trials, or what `causal_answers` makes of them.
-    reference
-        Trials of the reference, averaged by item; or a table of their means, see
+    trials : Collider trials, or what `causal_answers` makes of them.
+    reference : Trials of the reference, averaged by item; or a table of their means, see
         `reference_means`.
-    agent
-        The column that tells agents apart.
-    resamples, seed
-        How many bootstrap samples, and their seed; each agent and domain has a stream of its own.
-    released
-        As in Dettki (2025): every answer is an item, repeated ones too. It is compared with the
-        reference mean of its letter cell (domain, sense and task, both directions together).
+    agent : The column that tells agents apart.
+    resamples, seed : How many bootstrap samples, and their seed; each agent and domain has a stream
+        of its own.
+    released : As in Dettki (2025): every answer is an item, repeated ones too. It is compared with
+        the reference mean of its letter cell (domain, sense and task, both directions together).
 
     Returns
     -------
@@ -99,11 +95,9 @@ def reference_means(reference: Trials | pd.DataFrame, *, released: bool = False)
 
     Parameters
     ----------
-    reference
-        Collider trials; or a table that `causal_answers` reads, with a column "mean" (0 to 100)
-        instead of "response" if it holds means.
-    released
-        Whether both directions of a task are taken together, as in Dettki (2025).
+    reference : Collider trials; or a table that `causal_answers` reads, with a column "mean" (0 to
+        100) instead of "response" if it holds means.
+    released : Whether both directions of a task are taken together, as in Dettki (2025).
 
     Returns
     -------

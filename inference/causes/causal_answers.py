@@ -37,8 +37,7 @@ def causal_answers(trials: Trials | pd.DataFrame) -> pd.DataFrame:
 
     Parameters
     ----------
-    trials
-        Trials of `collider`, or a table with their columns query, first, second, third and
+    trials : Trials of `collider`, or a table with their columns query, first, second, third and
         response, and graph, domain and sense if they vary. A table that this function returned is
         returned unchanged.
 
@@ -103,10 +102,8 @@ def as_published(answers: pd.DataFrame, agent: pd.Series) -> pd.DataFrame:
 
     Parameters
     ----------
-    answers
-        The table from `causal_answers`, with the column subject.
-    agent
-        The name of each answer's agent, in the same order.
+    answers : The table from `causal_answers`, with the column subject.
+    agent : The name of each answer's agent, in the same order.
 
     Returns
     -------
@@ -134,8 +131,7 @@ def judgements(model: type[Model], theta: Array, questions: Sequence[Question]) 
 
     Parameters
     ----------
-    theta
-        Parameters on the natural scale, [n, P]; sigma plays no part.
+    theta : Parameters on the natural scale, [n, P]; sigma plays no part.
 
     Raises
     ------

@@ -33,13 +33,10 @@ class CellContrast(SubjectMeasure):
 
     Parameters
     ----------
-    plus, minus
-        Roman numbers of the two tasks.
-    pooled
-        Whether a cell has the questions about both causes, as in Dettki (2025), and is made by its
-        domain and sense alone.
-    has_null
-        Whether all agents of a model have the null value.
+    plus, minus : Roman numbers of the two tasks.
+    pooled : Whether a cell has the questions about both causes, as in Dettki (2025), and is made by
+        its domain and sense alone.
+    has_null : Whether all agents of a model have the null value.
     """
 
     plus: str
@@ -137,10 +134,9 @@ def explaining_away(released: bool = False) -> CellContrast:
 
     Parameters
     ----------
-    released
-        As the published numbers are: VIII - VI, where the other cause is known to be absent in the
-        first task, in cells with the questions about both causes. In a noisy-OR it is never smaller
-        than VII - VI, and reaches 1.
+    released : As the published numbers are: VIII - VI, where the other cause is known to be absent
+        in the first task, in cells with the questions about both causes. In a noisy-OR it is never
+        smaller than VII - VI, and reaches 1.
     """
     ending = ", from the other cause's absence to its presence" if released else ""
     # The dial is stronger causes, a smaller leak, and a longer walk if there is one. Very short
@@ -168,9 +164,8 @@ def markov_violation(released: bool = False) -> CellContrast:
 
     Parameters
     ----------
-    released
-        As the published numbers are, in cells with the questions about both causes. If no answer is
-        missing, it is the same.
+    released : As the published numbers are, in cells with the questions about both causes. If no
+        answer is missing, it is the same.
     """
     ending = ", of cells with both directions" if released else ""
     what = "how much the presence of one cause raises the judgement of the other"

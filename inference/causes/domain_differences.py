@@ -30,12 +30,9 @@ def domain_differences(
 
     Parameters
     ----------
-    trials
-        Collider trials, or what `causal_answers` makes of them.
-    agent
-        The column that tells agents apart.
-    matched
-        Whether to compare item by item. Repeated answers to an item are then averaged.
+    trials : Collider trials, or what `causal_answers` makes of them.
+    agent : The column that tells agents apart.
+    matched : Whether to compare item by item. Repeated answers to an item are then averaged.
 
     Returns
     -------

@@ -41,15 +41,11 @@ class ReasonerIntervals(TabledResult):
 
     Parameters
     ----------
-    subjects
-        The subjects' names.
-    value, error, low, high
-        By quantity (see `BOUNDS`), [N]; NaN where a value is missing.
-    blocks
-        The blocks of each subject, in the order of `without`.
-    without
-        By quantity, each subject's values without each of its blocks; NaN where the rest leaves a
-        parameter open.
+    subjects : The subjects' names.
+    value, error, low, high : By quantity (see `BOUNDS`), [N]; NaN where a value is missing.
+    blocks : The blocks of each subject, in the order of `without`.
+    without : By quantity, each subject's values without each of its blocks; NaN where the rest
+        leaves a parameter open.
     """
 
     subjects: tuple[str, ...]
@@ -90,10 +86,8 @@ def reasoner_intervals(
 
     Parameters
     ----------
-    trials
-        The same trials that were given to `leave_one_task_out`.
-    whole
-        Its result; the chosen number of parameters holds for all fits.
+    trials : The same trials that were given to `leave_one_task_out`.
+    whole : Its result; the chosen number of parameters holds for all fits.
 
     Raises
     ------

@@ -33,14 +33,11 @@ class ReasonerMeasure(SubjectMeasure):
 
     Parameters
     ----------
-    of
-        A function that returns the number of each subject, [N], given fits.
-    scoring
-        "pooled" as in Dettki (2025): questions about C2 are answered by the formula of C1. The
-        truth of an agent is then that of the pooled fit to its judgements.
-    of_noisy_or
-        A function that returns the truth, given the parameters of noisy-ORs, [n] by name; None if
-        the truth is that of fits to their judgements, as for all other models.
+    of : A function that returns the number of each subject, [N], given fits.
+    scoring : "pooled" as in Dettki (2025): questions about C2 are answered by the formula of C1.
+        The truth of an agent is then that of the pooled fit to its judgements.
+    of_noisy_or : A function that returns the truth, given the parameters of noisy-ORs, [n] by name;
+        None if the truth is that of fits to their judgements, as for all other models.
     """
 
     of: Callable[[ReasoningConsistency], Array]

@@ -26,14 +26,10 @@ def robustness(
 
     Parameters
     ----------
-    table
-        One row per unit (an agent in a condition), with a column for each quantity.
-    quantities
-        Columns that are compared, such as measures and parameters.
-    factors
-        Columns that name conditions, such as content and prompt.
-    agent
-        Column that names agents.
+    table : One row per unit (an agent in a condition), with a column for each quantity.
+    quantities : Columns that are compared, such as measures and parameters.
+    factors : Columns that name conditions, such as content and prompt.
+    agent : Column that names agents.
 
     Returns
     -------

@@ -102,10 +102,8 @@ def _log_odds(table: BeliefTable, belief: Array, mark: str, contexts: int) -> tu
 
     Parameters
     ----------
-    belief
-        The normalised belief over the possible outcomes, [R].
-    contexts
-        How many contexts have outcomes with the mark and without.
+    belief : The normalised belief over the possible outcomes, [R].
+    contexts : How many contexts have outcomes with the mark and without.
     """
     at = 1 + MARKS.index(mark)
     rest = np.delete(np.arange(len(table.gram)), at)
@@ -164,11 +162,9 @@ def outcome_bias(mark: str, called: str, places: str) -> DeclaredMeasure:
 
     Parameters
     ----------
-    mark, called
-        One of `MARKS`, and a name for the outcomes with that mark.
-    places
-        Names of the experiments in which all outcomes can be equally probable and some of them have
-        the mark.
+    mark, called : One of `MARKS`, and a name for the outcomes with that mark.
+    places : Names of the experiments in which all outcomes can be equally probable and some of them
+        have the mark.
     """
 
     def marked_of(context: Context) -> Array | None:

@@ -72,8 +72,7 @@ def context_table(beliefs: RevealedBeliefs, *, seed: int = 0) -> pd.DataFrame:
 
     Parameters
     ----------
-    seed
-        Seed of the samples from the truth.
+    seed : Seed of the samples from the truth.
 
     Returns
     -------
@@ -124,12 +123,9 @@ def increases(table: pd.DataFrame, value: str, by: Sequence[str] = ()) -> pd.Dat
 
     Parameters
     ----------
-    table
-        Rows with scenario, context, kind and the value, as `context_table` makes them.
-    value
-        The column of the value.
-    by
-        Columns within which baselines are looked up, such as that of the participant.
+    table : Rows with scenario, context, kind and the value, as `context_table` makes them.
+    value : The column of the value.
+    by : Columns within which baselines are looked up, such as that of the participant.
 
     Returns
     -------

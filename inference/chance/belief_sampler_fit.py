@@ -208,8 +208,7 @@ class BeliefTable:
 
         Parameters
         ----------
-        belief
-            A normalised belief, [R]; if None, the nearest one that the table allows.
+        belief : A normalised belief, [R]; if None, the nearest one that the table allows.
         """
         k = len(self.free)
         reach = (REACH * SAMPLER.sd)[self.free]
@@ -313,10 +312,8 @@ def fit_belief_sampler(beliefs: RevealedBeliefs, subject: str = "") -> BeliefSam
 
     Parameters
     ----------
-    beliefs
-        Beliefs with a truth; flagged contexts are left out.
-    subject
-        Name of the agent.
+    beliefs : Beliefs with a truth; flagged contexts are left out.
+    subject : Name of the agent.
 
     Notes
     -----

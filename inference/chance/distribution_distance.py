@@ -97,8 +97,7 @@ def distribution_distances(
 
     Parameters
     ----------
-    replicates
-        Bootstrap samples per context.
+    replicates : Bootstrap samples per context.
 
     Returns
     -------
@@ -292,10 +291,8 @@ def stated_errors(beliefs: RevealedBeliefs, correct: Sequence[str]) -> pd.DataFr
 
     Parameters
     ----------
-    beliefs
-        Probabilities of the letters, by question.
-    correct
-        The correct letter of each question.
+    beliefs : Probabilities of the letters, by question.
+    correct : The correct letter of each question.
 
     Returns
     -------

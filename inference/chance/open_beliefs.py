@@ -75,8 +75,7 @@ class OpenBeliefs:
 
         Parameters
         ----------
-        convex
-            A function of a belief [R] that returns value and slopes.
+        convex : A function of a belief [R] that returns value and slopes.
         """
         corners = [self.largest(np.zeros(len(self.certain)))]
         share = np.ones(1)
@@ -140,8 +139,7 @@ def set_bounds(
 
     Parameters
     ----------
-    sets
-        1 for members, 0 for others, [sets, outcomes].
+    sets : 1 for members, 0 for others, [sets, outcomes].
     """
     inside = sets @ certain
     outside = (1.0 - sets) @ certain

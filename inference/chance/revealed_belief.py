@@ -231,11 +231,10 @@ class Belief:
 
         Parameters
         ----------
-        replies
-            The `log_probabilities` of one or more replies.
-        extends
-            The rule for when an outcome is complete: it says whether more text makes the last word
-            or number of a text longer, as `continuation_tree.extends` of the language models does.
+        replies : The `log_probabilities` of one or more replies.
+        extends : The rule for when an outcome is complete: it says whether more text makes the last
+            word or number of a text longer, as `continuation_tree.extends` of the language models
+            does.
 
         Raises
         ------
@@ -319,8 +318,7 @@ class Belief:
 
         Parameters
         ----------
-        sets
-            1 for members, 0 for others, [sets, R].
+        sets : 1 for members, 0 for others, [sets, R].
         """
         if not self.draws:
             return set_bounds(self.probability, self.unplaced, sets)
@@ -368,15 +366,12 @@ class RevealedBeliefs:
         return cls(tuple(belief for part in parts for belief in part))
 
     def __len__(self) -> int:
-        """Return the number of contexts."""
         return len(self.beliefs)
 
     def __iter__(self) -> Iterator[Belief]:
-        """Iterate over the beliefs of all contexts."""
         return iter(self.beliefs)
 
     def __getitem__(self, context: int) -> Belief:
-        """Return the belief in a context, by position."""
         return self.beliefs[context]
 
     @property

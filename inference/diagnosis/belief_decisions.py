@@ -40,8 +40,7 @@ class BeliefDecisions:
 
     Parameters
     ----------
-    frame
-        One row per context and repetition: participant, subject, session, context, repetition,
+    frame : One row per context and repetition: participant, subject, session, context, repetition,
         state (0 or 1), posterior (exact probability of state 1), action (0 Yes, 1 Defer, 2 No), and
         the belief under each elicitation (`ELICITATIONS`). For the parts j of the law of iterated
         expectation there are given_j = P(state 1 | x, z in B_j), and P(z in B_j | x), as share_j if
@@ -49,8 +48,7 @@ class BeliefDecisions:
         values are exact_given_j, exact_share_j and exact_part_j. NaN where no answer could be read
         or nothing was asked. Further columns of the trials that are constant within a context are
         kept.
-    counts
-        One row per participant and kind of question (the column of `frame` that holds its
+    counts : One row per participant and kind of question (the column of `frame` that holds its
         answers): participant, question, asked, missing.
     """
 
@@ -63,11 +61,9 @@ class BeliefDecisions:
 
         Parameters
         ----------
-        trials
-            Trials with the columns context, repetition, question, elicitation, part, posterior and
-            state, besides action and response.
-        by
-            The column whose values are participants; None if all trials are of one.
+        trials : Trials with the columns context, repetition, question, elicitation, part, posterior
+            and state, besides action and response.
+        by : The column whose values are participants; None if all trials are of one.
 
         Raises
         ------
@@ -111,7 +107,6 @@ class BeliefDecisions:
         )
 
     def __len__(self) -> int:
-        """Return the number of contexts times repetitions."""
         return len(self.frame)
 
     @property

@@ -52,24 +52,16 @@ class Coherence(Measure):
 
     Parameters
     ----------
-    test
-        The test of one subject. Its first reading has the value and the released value. If quick,
-        as for truths, it has no intervals and few exchanges.
-    released
-        Whether the measure is as published.
-    asks, elicited
-        The questions whose answers it reads.
-    exact
-        Whether rational agents have the null value to the last digit.
-    unit
-        The unit of a subject's estimate: "context" or "row".
-    scale
-        Value of the measure for a value of 1 in the table of its test.
-    simulated
-        Number of agents that are simulated for a truth.
-    combined
-        Whether p-values of several subjects are combined by Fisher's method; otherwise the test is
-        of the subjects' mean.
+    test : The test of one subject. Its first reading has the value and the released value. If
+        quick, as for truths, it has no intervals and few exchanges.
+    released : Whether the measure is as published.
+    asks, elicited : The questions whose answers it reads.
+    exact : Whether rational agents have the null value to the last digit.
+    unit : The unit of a subject's estimate: "context" or "row".
+    scale : Value of the measure for a value of 1 in the table of its test.
+    simulated : Number of agents that are simulated for a truth.
+    combined : Whether p-values of several subjects are combined by Fisher's method; otherwise the
+        test is of the subjects' mean.
     """
 
     test: Callable[[BeliefDecisions, bool], CoherenceTest]
@@ -215,8 +207,7 @@ def _independence(calibrated: bool) -> tuple[Coherence, Coherence]:
 
     Parameters
     ----------
-    calibrated
-        Whether beliefs are first replaced by the isotonic regression of the state on them.
+    calibrated : Whether beliefs are first replaced by the isotonic regression of the state on them.
     """
 
     def test(data: BeliefDecisions, quick: bool) -> CoherenceTest:

@@ -21,16 +21,13 @@ class CoherenceTest(TabledResult):
 
     Parameters
     ----------
-    table
-        One row per reading: of (its name), value, low, high (95%), standard_error, null (value
+    table : One row per reading: of (its name), value, low, high (95%), standard_error, null (value
         under the hypothesis), p_value, n, unit, published, published_low, published_high,
         published_error, excluded (counts by reason), status ("ok", or why there is no value), and
         columns of the test's own. Intervals come from resampled contexts unless the test says
         otherwise.
-    contexts
-        The number of contexts that the test uses.
-    frames
-        Further tables, by name.
+    contexts : The number of contexts that the test uses.
+    frames : Further tables, by name.
     """
 
     table: pd.DataFrame

@@ -63,14 +63,10 @@ def conditional_independence(
 
     Parameters
     ----------
-    belief
-        The elicitation whose belief is held constant.
-    k
-        Neighbours; 1 or more.
-    replicates, bootstraps
-        Permutations, and bootstraps of the published reading (0 for none).
-    halves
-        Random halves of the contexts, for the standard error (0 for none).
+    belief : The elicitation whose belief is held constant.
+    k : Neighbours; 1 or more.
+    replicates, bootstraps : Permutations, and bootstraps of the published reading (0 for none).
+    halves : Random halves of the contexts, for the standard error (0 for none).
 
     Raises
     ------

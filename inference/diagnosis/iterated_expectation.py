@@ -50,17 +50,12 @@ def iterated_expectation(
 
     Parameters
     ----------
-    belief
-        The elicitation of p(x).
-    features
-        Columns of evidence from which the forest learns.
-    forest
-        Whether to train it; needs scikit-learn.
-    elicitation
-        "distribution" or "separate", the answers that are used; None for the first kind in the
-        data.
-    bootstraps, seed
-        How many bootstraps make the intervals, and their seed.
+    belief : The elicitation of p(x).
+    features : Columns of evidence from which the forest learns.
+    forest : Whether to train it; needs scikit-learn.
+    elicitation : "distribution" or "separate", the answers that are used; None for the first kind
+        in the data.
+    bootstraps, seed : How many bootstraps make the intervals, and their seed.
 
     Raises
     ------

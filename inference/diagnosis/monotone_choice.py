@@ -48,11 +48,9 @@ def monotone_choice(
 
     Parameters
     ----------
-    belief
-        The elicitation by whose belief rows are binned.
-    bootstraps, seed
-        How many bootstraps make the intervals, and their seed. Contexts are drawn with replacement;
-        the bins stay.
+    belief : The elicitation by whose belief rows are binned.
+    bootstraps, seed : How many bootstraps make the intervals, and their seed. Contexts are drawn
+        with replacement; the bins stay.
 
     Raises
     ------

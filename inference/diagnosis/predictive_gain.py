@@ -65,16 +65,12 @@ def predictive_gain(
 
     Parameters
     ----------
-    belief
-        The elicitation whose belief is held constant.
-    features
-        Columns of evidence for the second comparison; text counts as categories.
-    learner
-        "gradient_boosting" (scikit-learn's HistGradientBoosting), "catboost", "tree" (one decision
-        tree, quick), or a function that takes a seed and returns a classifier.
-    bootstraps, replicates, seed
-        How many bootstraps make the intervals, how many exchanges make the test (0 for none), and
-        the seed.
+    belief : The elicitation whose belief is held constant.
+    features : Columns of evidence for the second comparison; text counts as categories.
+    learner : "gradient_boosting" (scikit-learn's HistGradientBoosting), "catboost", "tree" (one
+        decision tree, quick), or a function that takes a seed and returns a classifier.
+    bootstraps, replicates, seed : How many bootstraps make the intervals, how many exchanges make
+        the test (0 for none), and the seed.
 
     Raises
     ------

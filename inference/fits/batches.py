@@ -21,8 +21,7 @@ def in_batches(
 
     Parameters
     ----------
-    workers
-        Threads; None for one per core.
+    workers : Threads; None for one per core.
     """
     edges = np.linspace(0, count, -(-count // size) + 1).astype(int)
     batches = [np.arange(a, b) for a, b in pairwise(edges)]

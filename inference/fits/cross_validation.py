@@ -34,12 +34,9 @@ class Folds:
 
     Parameters
     ----------
-    by
-        The names of what separates sequences: "session", and stimulus columns such as "context".
-    number
-        Sequence of each trial, counted from 0 within its subject, [trials].
-    count
-        How many sequences each subject has, [N].
+    by : The names of what separates sequences: "session", and stimulus columns such as "context".
+    number : Sequence of each trial, counted from 0 within its subject, [trials].
+    count : How many sequences each subject has, [N].
     """
 
     by: tuple[str, ...]
@@ -108,10 +105,8 @@ def kept_apart(data: Sequence[ModelData], stimuli: Mapping[str, Integers]) -> tu
 
     Parameters
     ----------
-    data
-        The same trials as each of the models reads them.
-    stimuli
-        Integer codes of the stimulus columns, [trials] each.
+    data : The same trials as each of the models reads them.
+    stimuli : Integer codes of the stimulus columns, [trials] each.
     """
 
     def parted(one: ModelData, name: str) -> bool:
@@ -242,13 +237,10 @@ def cross_validate(
 
     Parameters
     ----------
-    data
-        Data of the model that is judged.
-    folds
-        The sequences, from `Folds.read` with all rivals, so that all models leave out the same
+    data : Data of the model that is judged.
+    folds : The sequences, from `Folds.read` with all rivals, so that all models leave out the same
         ones.
-    lapse, workers
-        Arguments as in `maximum_a_posteriori`.
+    lapse, workers : Arguments as in `maximum_a_posteriori`.
 
     Returns
     -------

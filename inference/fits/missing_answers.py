@@ -121,12 +121,11 @@ def missing_answer_bounds(
 
     Parameters
     ----------
-    trials
-        With an outcome on every trial; those without an action are the missing answers.
-    method, fixed, lapse, workers
-        As in `maximum_a_posteriori` ("map") and `maximum_likelihood` ("mle").
-    n_actions
-        How many actions could have been given; as in the model, or as many as occur, if None.
+    trials : With an outcome on every trial; those without an action are the missing answers.
+    method, fixed, lapse, workers : As in `maximum_a_posteriori` ("map") and `maximum_likelihood`
+        ("mle").
+    n_actions : How many actions could have been given; as in the model, or as many as occur, if
+        None.
 
     Raises
     ------
@@ -283,10 +282,9 @@ class MissingAnswers:
 
         Parameters
         ----------
-        subjects
-            Subject of each row.
-        row, answer, action
-            Of each assumed answer: its row, its number, and what is assumed, [pairs].
+        subjects : Subject of each row.
+        row, answer, action : Of each assumed answer: its row, its number, and what is assumed,
+            [pairs].
         """
         data = self.data.repeat(subjects)
         given = _gathered(self.given, answer * self.data.n_actions + action, row, data)
@@ -398,10 +396,9 @@ class _Search:
 
         Parameters
         ----------
-        problem
-            Of each candidate; those of a problem stand together.
-        candidate, pair, action
-            Of each change: in which candidate, and which action of which pair.
+        problem : Of each candidate; those of a problem stand together.
+        candidate, pair, action : Of each change: in which candidate, and which action of which
+            pair.
         """
         first = np.searchsorted(self.row, problem)
         count = np.searchsorted(self.row, problem, side="right") - first

@@ -133,7 +133,6 @@ class ModelData:
         return cls(model, tuple(subjects), sequences, flat_columns, n_actions, n_trials)
 
     def __len__(self) -> int:
-        """Return the number of subjects."""
         return len(self.subjects)
 
     @cached_property
@@ -342,10 +341,8 @@ class LikelihoodAtPoints:
 
     Parameters
     ----------
-    data, unknowns
-        The trials of the subjects, and their unknowns.
-    points
-        S, the number of points at a time.
+    data, unknowns : The trials of the subjects, and their unknowns.
+    points : S, the number of points at a time.
     """
 
     def __init__(self, data: ModelData, unknowns: Unknowns, points: int) -> None:

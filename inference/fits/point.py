@@ -42,24 +42,17 @@ class PointFit(TabledResult):
 
     Parameters
     ----------
-    model, method
-        Name of the model; "mle" or "map".
-    subjects, parameters
-        Names, in the order of the rows and columns below.
-    z, covariance
-        Estimates [N, K] and inverse of the observed information [N, K, K] on the unconstrained
-        scale; for "map" the prior's information is included.
-    log_likelihood, log_posterior
-        At the estimate, [N]; for "mle" they are the same.
-    status
-        "ok"; "boundary": more than 5 prior sds from the prior mean (the data ask for an infinite
-        value); "flat": the data say next to nothing about a parameter; "failed": no optimum.
-    message
-        Which parameters, in words; empty where the status is "ok".
-    agreement
-        Share of the starts that ended at the best value found, [N].
-    n_trials
-        Trials with a response, [N].
+    model, method : Name of the model; "mle" or "map".
+    subjects, parameters : Names, in the order of the rows and columns below.
+    z, covariance : Estimates [N, K] and inverse of the observed information [N, K, K] on the
+        unconstrained scale; for "map" the prior's information is included.
+    log_likelihood, log_posterior : At the estimate, [N]; for "mle" they are the same.
+    status : "ok"; "boundary": more than 5 prior sds from the prior mean (the data ask for an
+        infinite value); "flat": the data say next to nothing about a parameter; "failed": no
+        optimum.
+    message : Which parameters, in words; empty where the status is "ok".
+    agreement : Share of the starts that ended at the best value found, [N].
+    n_trials : Trials with a response, [N].
     """
 
     model: str
@@ -141,17 +134,12 @@ def maximum_likelihood(
 
     Parameters
     ----------
-    fixed
-        Values of parameters that are fixed instead of estimated.
-    lapse
-        Estimate a lapse rate as well.
-    starts
-        Starting points per subject: the prior mean and a fixed low-discrepancy set around it.
-    workers
-        Threads; None for one per core.
-    inner
-        Fits of models that lie within this one to the same subjects, by name, with the same fixed
-        values. The search also begins at these fits, instead of fitting these models first.
+    fixed : Values of parameters that are fixed instead of estimated.
+    lapse : Estimate a lapse rate as well.
+    starts : Starting points per subject: the prior mean and a fixed low-discrepancy set around it.
+    workers : Threads; None for one per core.
+    inner : Fits of models that lie within this one to the same subjects, by name, with the same
+        fixed values. The search also begins at these fits, instead of fitting these models first.
     """
     data = trials if isinstance(trials, ModelData) else ModelData.read(model, trials)
     return fit_points(data, Unknowns.of(model, fixed, lapse), "mle", starts, workers, inner)

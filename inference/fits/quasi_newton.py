@@ -115,12 +115,9 @@ def minimise(
 
     Parameters
     ----------
-    objective
-        Values and gradients of the requested problems; called with shrinking sets of rows.
-    scale
-        Natural length of each coordinate; its square starts the inverse Hessian.
-    centre, reach
-        The search stays within centre +- reach, coordinate by coordinate.
+    objective : Values and gradients of the requested problems; called with shrinking sets of rows.
+    scale : Natural length of each coordinate; its square starts the inverse Hessian.
+    centre, reach : The search stays within centre +- reach, coordinate by coordinate.
 
     Returns
     -------

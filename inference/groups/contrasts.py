@@ -44,9 +44,8 @@ def contrasts_of(fit: HierarchicalFit, rope: Mapping[str, float] | None = None) 
 
     Parameters
     ----------
-    rope
-        By parameter, on the natural scale: half the width of the region of practical equivalence;
-        the default is that of `negligible`.
+    rope : By parameter, on the natural scale: half the width of the region of practical
+        equivalence; the default is that of `negligible`.
 
     Returns
     -------

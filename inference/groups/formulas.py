@@ -128,13 +128,10 @@ class GroupDesign:
 
         Parameters
         ----------
-        frame
-            The trials.
-        unit
-            The columns that make such a unit; they may stand behind the bar.
-        correlated
-            Whether all deviations of a subject may be correlated; otherwise only those in the same
-            parentheses with a single bar.
+        frame : The trials.
+        unit : The columns that make such a unit; they may stand behind the bar.
+        correlated : Whether all deviations of a subject may be correlated; otherwise only those in
+            the same parentheses with a single bar.
 
         Raises
         ------

@@ -43,27 +43,22 @@ class HierarchicalFit(SubjectDraws):
 
     Parameters
     ----------
-    model
-        Name of the model.
-    subjects, parameters
-        Names of the units with parameters: the N subjects or, if a formula names a column within
-        subjects, a row for each of its values, "p1 | on"; and the K estimated parameters.
-    posterior
-        Draws of group_mean, group_sd, z, effect (if there are regressors), correlation (if
+    model : Name of the model.
+    subjects, parameters : Names of the units with parameters: the N subjects or, if a formula names
+        a column within subjects, a row for each of its values, "p1 | on"; and the K estimated
+        parameters.
+    posterior : Draws of group_mean, group_sd, z, effect (if there are regressors), correlation (if
         requested), level_sd and deviation (if there are crossed factors), with the dimensions
         chain, draw, parameter, subject, term, pair, factor, level; all on the unconstrained scale.
         With columns within subjects there are also slope_sd, the spreads of subjects' effects
         (slope), and own, each subject's deviations (owner, own_deviation).
-    convergence
-        R-hat, effective sample sizes, divergences and the verdict.
-    settings
-        The settings of the last round of sampling.
-    data, unknowns, design, levels
-        The fitted data and the group's parts, for everything that is computed from the draws.
-    sample_stats
-        The sampler's statistics of each draw, with ArviZ's names.
-    tried
-        A line per round of sampling: how it was sampled, and its result, or why it was broken off.
+    convergence : R-hat, effective sample sizes, divergences and the verdict.
+    settings : The settings of the last round of sampling.
+    data, unknowns, design, levels : The fitted data and the group's parts, for everything that is
+        computed from the draws.
+    sample_stats : The sampler's statistics of each draw, with ArviZ's names.
+    tried : A line per round of sampling: how it was sampled, and its result, or why it was broken
+        off.
     """
 
     model: str
@@ -217,26 +212,20 @@ class SamplingOptions(TypedDict, total=False):
 
     Parameters
     ----------
-    target_accept
-        Acceptance rate aimed at in the first round; a higher rate takes smaller steps, against
-        divergences.
-    cores
-        Chains run side by side; None for one per core.
-    rounds
-        How often to sample at most. As long as the verdict is "not converged", the group is sampled
-        again, in coordinates that go by its estimate. If draws were too few, the next round has
-        twice the tuning and draws; if they are worth few independent ones, its steps follow
-        correlations; after divergences it has smaller steps. The last round counts.
-        `settings` of the fit says how it was sampled, and `tried` lists all rounds.
-    related
-        Whether steps follow the correlations of numbers from the first round on.
-    group_alone
-        Whether the verdict is on the law of the group, whatever subjects' own parameters are.
-    seconds
-        A round that lasts longer is broken off, and the round before it counts. None for no limit.
-        Results that converge in time do not depend on it.
-    tell
-        Called with a line about the progress: at each round, and every half a minute.
+    target_accept : Acceptance rate aimed at in the first round; a higher rate takes smaller steps,
+        against divergences.
+    cores : Chains run side by side; None for one per core.
+    rounds : How often to sample at most. As long as the verdict is "not converged", the group is
+        sampled again, in coordinates that go by its estimate. If draws were too few, the next round
+        has twice the tuning and draws; if they are worth few independent ones, its steps follow
+        correlations; after divergences it has smaller steps. The last round counts. `settings` of
+        the fit says how it was sampled, and `tried` lists all rounds.
+    related : Whether steps follow the correlations of numbers from the first round on.
+    group_alone : Whether the verdict is on the law of the group, whatever subjects' own parameters
+        are.
+    seconds : A round that lasts longer is broken off, and the round before it counts. None for no
+        limit. Results that converge in time do not depend on it.
+    tell : Called with a line about the progress: at each round, and every half a minute.
     """
 
     chains: int
@@ -283,27 +272,20 @@ def hierarchical(
 
     Parameters
     ----------
-    formula
-        Regressors of the group means, one formula or several: "alpha_positive ~ condition". For a
-        column that changes within subjects, the formula also says how subjects differ in it, in the
-        notation of lme4: "alpha ~ drug + (drug | subject)". With || deviations are not correlated,
-        and with (1 | subject) the column moves all subjects alike. See `GroupDesign`.
-    unit
-        Columns whose values together name the units that have parameters of their own, such as
+    formula : Regressors of the group means, one formula or several: "alpha_positive ~ condition".
+        For a column that changes within subjects, the formula also says how subjects differ in it,
+        in the notation of lme4: "alpha ~ drug + (drug | subject)". With || deviations are not
+        correlated, and with (1 | subject) the column moves all subjects alike. See `GroupDesign`.
+    unit : Columns whose values together name the units that have parameters of their own, such as
         ("subject", "condition"); the subject alone by default.
-    crossed
-        Columns that are constant within units, whose levels have deviations of their own. With the
-        unit ("subject", "condition"), a unit is the sum of both and of what is left.
-    fixed, lapse
-        Arguments as in `maximum_likelihood`.
-    all_trials
-        Whether all trials are fitted by a model that has a `selection`.
-    correlated
-        Whether the parameters of a subject may be correlated: z_i ~ Normal(mean + X_i effect, D R
-        D) with the spreads D. The correlations R have the law of Lewandowski, Kurowicka and Joe
-        (2009) with the shape 2, which mildly prefers small ones.
-    sampling
-        See `SamplingOptions`; 4 chains of 1,000 draws after 500 of tuning by default.
+    crossed : Columns that are constant within units, whose levels have deviations of their own.
+        With the unit ("subject", "condition"), a unit is the sum of both and of what is left.
+    fixed, lapse : Arguments as in `maximum_likelihood`.
+    all_trials : Whether all trials are fitted by a model that has a `selection`.
+    correlated : Whether the parameters of a subject may be correlated: z_i ~ Normal(mean + X_i
+        effect, D R D) with the spreads D. The correlations R have the law of Lewandowski, Kurowicka
+        and Joe (2009) with the shape 2, which mildly prefers small ones.
+    sampling : See `SamplingOptions`; 4 chains of 1,000 draws after 500 of tuning by default.
 
     Raises
     ------
@@ -334,9 +316,8 @@ class GroupModel:
 
     Attributes
     ----------
-    pymc_model
-        The same density as a PyMC model, built at its first use: to read, to extend, and to compare
-        with.
+    pymc_model : The same density as a PyMC model, built at its first use: to read, to extend, and
+        to compare with.
     """
 
     unknowns: Unknowns

@@ -32,22 +32,16 @@ class PredictedSubjects:
 
     Parameters
     ----------
-    unknowns
-        The estimated parameters.
-    there
-        Whether a subject has an answer, [N]; the others have no information and are left out.
-    left_out
-        elpd [N], NaN for subjects without an answer. A subject whose Pareto k is above 0.7 is
-        predicted by a group drawn without it; there are at most `MOST_REFITS` of these. If a group
-        has not converged, the k of those that it predicts is infinite.
-    expected
-        Posterior medians of the group's expectation of its rows of parameters, [M or 1, K],
+    unknowns : The estimated parameters.
+    there : Whether a subject has an answer, [N]; the others have no information and are left out.
+    left_out : elpd [N], NaN for subjects without an answer. A subject whose Pareto k is above 0.7
+        is predicted by a group drawn without it; there are at most `MOST_REFITS` of these. If a
+        group has not converged, the k of those that it predicts is infinite.
+    expected : Posterior medians of the group's expectation of its rows of parameters, [M or 1, K],
         unconstrained.
-    root
-        Root of the covariance of subjects' deviations, [Q, Q]: posterior medians of the spreads,
+    root : Root of the covariance of subjects' deviations, [Q, Q]: posterior medians of the spreads,
         and the mean correlations.
-    rows
-        How deviations enter rows; None if each subject has a row and deviates in it alone.
+    rows : How deviations enter rows; None if each subject has a row and deviates in it alone.
     """
 
     unknowns: Unknowns
@@ -93,12 +87,9 @@ def predict_left_out(
 
     Parameters
     ----------
-    data
-        The data, by the design's rows of parameters if it has columns within subjects.
-    design
-        The design of the formulas, see `GroupDesign.of`.
-    correlated, fixed, lapse
-        Arguments as in `hierarchical`.
+    data : The data, by the design's rows of parameters if it has columns within subjects.
+    design : The design of the formulas, see `GroupDesign.of`.
+    correlated, fixed, lapse : Arguments as in `hierarchical`.
     """
     unknowns = Unknowns.of(data.model, fixed, lapse)
     design = design or GroupDesign.plain(unknowns.parameters, data.subjects, correlated)

@@ -37,20 +37,14 @@ class MarginalFit(TabledResult):
 
     Parameters
     ----------
-    model
-        Name of the model.
-    parameters, design
-        What is estimated, and what moves it.
-    values, covariance
-        Group means [K], regression weights [E], log spreads [Q] and x of the partial correlations
-        tanh(x) [P], one after the other, on the unconstrained scale; and the covariance of their
-        errors, the inverse of the observed information.
-    effective
-        How many points those of each subject are worth, [N].
-    points
-        How many points each subject had.
-    message
-        Why the group is not to be trusted; empty where it is.
+    model : Name of the model.
+    parameters, design : What is estimated, and what moves it.
+    values, covariance : Group means [K], regression weights [E], log spreads [Q] and x of the
+        partial correlations tanh(x) [P], one after the other, on the unconstrained scale; and the
+        covariance of their errors, the inverse of the observed information.
+    effective : How many points those of each subject are worth, [N].
+    points : How many points each subject had.
+    message : Why the group is not to be trusted; empty where it is.
     """
 
     model: str
@@ -78,10 +72,8 @@ class MarginalFit(TabledResult):
 
         Parameters
         ----------
-        contrast
-            Weights of parameters.
-        share
-            Of each row of parameters, [M]; all alike if None. Shares of two conditions with
+        contrast : Weights of parameters.
+        share : Of each row of parameters, [M]; all alike if None. Shares of two conditions with
             opposite signs give the mean change from one to the other.
         """
         rows = len(self.design.rows)

@@ -47,12 +47,9 @@ def marginals_of_others(
 
     Parameters
     ----------
-    fit
-        The group that includes these subjects; proposals are matched to its draws of them.
-    others
-        The population of the other group, for the rows of these subjects.
-    whose
-        Positions of these subjects, [n].
+    fit : The group that includes these subjects; proposals are matched to its draws of them.
+    others : The population of the other group, for the rows of these subjects.
+    whose : Positions of these subjects, [n].
     """
     rows = np.flatnonzero(np.isin(fit.design.deviations.subject, whose))
     at_once = LikelihoodAtPoints(fit.data.repeat(rows), fit.unknowns, proposals)

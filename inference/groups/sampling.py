@@ -53,7 +53,6 @@ class Settings:
     related: bool = False
 
     def __post_init__(self) -> None:
-        """Check that there is something to sample."""
         for name in ("chains", "draws", "tune"):
             if getattr(self, name) < 1:
                 raise ValueError(f"Sampling needs {name} of at least 1; got {getattr(self, name)}.")
@@ -80,7 +79,6 @@ class Settings:
         )
 
     def __str__(self) -> str:
-        """Return the settings in a line."""
         return (
             f"{self.chains} chains of {self.draws} draws after {self.tune} of tuning, "
             f"target_accept {self.target_accept:g}" + ", along correlations" * self.related

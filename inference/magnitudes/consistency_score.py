@@ -152,12 +152,9 @@ def consistency_score(
 
     Parameters
     ----------
-    answers
-        The participant's answers; their bootstraps give the interval.
-    mass
-        Mass of the percentile interval.
-    replicates, seed
-        How many known agents, and their seed; 0 for none.
+    answers : The participant's answers; their bootstraps give the interval.
+    mass : Mass of the percentile interval.
+    replicates, seed : How many known agents, and their seed; 0 for none.
     """
     rounds = max((len(cell.weight) for cell in answers.cells.values()), default=1)
     weights = np.full((2, len(COMPARISONS), rounds), np.nan)

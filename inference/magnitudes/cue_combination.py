@@ -47,7 +47,6 @@ class CuePairs:
     left_out: int
 
     def __len__(self) -> int:
-        """Return the number of items."""
         return len(self.text)
 
     def only(self, chosen: NDArray[Any]) -> CuePairs:

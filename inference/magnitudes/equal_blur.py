@@ -72,11 +72,9 @@ def equal_blur(trials: Trials, *, seed: int = 0) -> EqualBlur:
 
     Parameters
     ----------
-    trials
-        Trials of one agent, with words and pictures alone and several blurs: `cue_conflict` with
-        the condition "gradual_noise".
-    seed
-        Seed of the bootstrap.
+    trials : Trials of one agent, with words and pictures alone and several blurs: `cue_conflict`
+        with the condition "gradual_noise".
+    seed : Seed of the bootstrap.
 
     Raises
     ------

@@ -34,10 +34,8 @@ def calibrated_evidence(
 
     Parameters
     ----------
-    trials
-        Trials of magnitude experiments; each subject is a participant in one condition.
-    replicates
-        Number of simulated data sets for each participant.
+    trials : Trials of magnitude experiments; each subject is a participant in one condition.
+    replicates : Number of simulated data sets for each participant.
 
     Returns
     -------
@@ -98,9 +96,8 @@ def p_value_of(evidence: Array, simulated: Array) -> Array:
 
     Parameters
     ----------
-    evidence, simulated
-        Evidence of each participant, [N], and of the agents without the factor, [N, R]; NaN where a
-        fit failed.
+    evidence, simulated : Evidence of each participant, [N], and of the agents without the factor,
+        [N, R]; NaN where a fit failed.
     """
     known = np.isfinite(simulated)
     with np.errstate(invalid="ignore"):

@@ -49,11 +49,9 @@ def factor_evidence(
 
     Parameters
     ----------
-    aic
-        By variant, one number or [N]; NaN where a fit failed. Variants that are not given count as
-        missing.
-    subjects
-        Names of the N subjects.
+    aic : By variant, one number or [N]; NaN where a fit failed. Variants that are not given count
+        as missing.
+    subjects : Names of the N subjects.
 
     Returns
     -------

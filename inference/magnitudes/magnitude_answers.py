@@ -53,7 +53,6 @@ class TaskAnswers:
     weight: Array
 
     def __len__(self) -> int:
-        """Return the number of trials."""
         return len(self.value)
 
     @property
@@ -100,14 +99,11 @@ class MagnitudeAnswers:
 
         Parameters
         ----------
-        trials
-            Trials of any of the four tasks, with the column environment.
-        by
-            The column whose values are participants; None if all trials are of one.
-        rounds, seed
-            How many bootstraps, and their seed. A bootstrap draws items with replacement within
-            each window of each session. So sessions and windows keep their number of trials, and
-            the text, the image and both of an item are drawn together.
+        trials : Trials of any of the four tasks, with the column environment.
+        by : The column whose values are participants; None if all trials are of one.
+        rounds, seed : How many bootstraps, and their seed. A bootstrap draws items with replacement
+            within each window of each session. So sessions and windows keep their number of trials,
+            and the text, the image and both of an item are drawn together.
 
         Raises
         ------

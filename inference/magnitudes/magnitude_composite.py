@@ -43,7 +43,6 @@ class MagnitudeComposite(TabledResult):
     consistency: ConsistencyScore
 
     def __getitem__(self, letter: str) -> Any:
-        """Return the row of a part by its letter."""
         return self.parts[self.parts["part"] == letter].iloc[0]
 
     def to_frame(self) -> pd.DataFrame:
@@ -68,12 +67,9 @@ def magnitude_composite(
 
     Parameters
     ----------
-    answers
-        The answers; their bootstraps give the intervals.
-    mass
-        Mass of the percentile intervals.
-    replicates, seed
-        See `consistency_score`.
+    answers : The answers; their bootstraps give the intervals.
+    mass : Mass of the percentile intervals.
+    replicates, seed : See `consistency_score`.
 
     Raises
     ------

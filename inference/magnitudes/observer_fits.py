@@ -30,10 +30,8 @@ def fit_observers(
 
     Parameters
     ----------
-    models
-        Names of linear, static Bayesian and Kalman observers.
-    workers
-        Threads; None for one per core.
+    models : Names of linear, static Bayesian and Kalman observers.
+    workers : Threads; None for one per core.
 
     Raises
     ------

@@ -61,8 +61,7 @@ def cell_misfit(model: type[Model], data: ModelData, *, workers: int | None = No
 
     Parameters
     ----------
-    model
-        An observer whose answers are estimates on the linear scale.
+    model : An observer whose answers are estimates on the linear scale.
 
     Returns
     -------

@@ -70,10 +70,9 @@ def save_posterior(
 
     Parameters
     ----------
-    data
-        The fitted data, for posteriors that do not keep them: their trials become `observed_data`.
-    predicted
-        Simulated answers by name, [replicates, trials in order of time], for
+    data : The fitted data, for posteriors that do not keep them: their trials become
+        `observed_data`.
+    predicted : Simulated answers by name, [replicates, trials in order of time], for
         `posterior_predictive`; NaN where a replicate lacks the trial.
 
     Raises

@@ -82,13 +82,10 @@ def leave_one_sequence_out(
 
     Parameters
     ----------
-    data
-        Data of the model that is judged.
-    folds
-        The sequences, from `Folds.read` with all rivals, so that all models leave out the same
+    data : Data of the model that is judged.
+    folds : The sequences, from `Folds.read` with all rivals, so that all models leave out the same
         ones.
-    lapse, draws, workers
-        Arguments as in `posterior`.
+    lapse, draws, workers : Arguments as in `posterior`.
 
     Raises
     ------

@@ -38,12 +38,9 @@ def evidence_given(
 
     Parameters
     ----------
-    known
-        Positions of the known parameters among the unknowns, [H].
-    z_known
-        Their values on the unconstrained scale, [N, H].
-    about
-        The posterior of all unknowns; conditioned on the known ones, it gives the proposal.
+    known : Positions of the known parameters among the unknowns, [H].
+    z_known : Their values on the unconstrained scale, [N, H].
+    about : The posterior of all unknowns; conditioned on the known ones, it gives the proposal.
 
     Returns
     -------

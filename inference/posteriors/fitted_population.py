@@ -48,8 +48,7 @@ def fitted_population(fit: Posterior) -> FittedPopulation:
 
     Parameters
     ----------
-    fit
-        The subjects' posteriors; subjects whose fit failed are left out.
+    fit : The subjects' posteriors; subjects whose fit failed are left out.
 
     Raises
     ------

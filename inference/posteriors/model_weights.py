@@ -21,8 +21,7 @@ def stacking_weights(elpd: Array) -> Array:
 
     Parameters
     ----------
-    elpd
-        Log predictive densities of N subjects by M models, [N, M].
+    elpd : Log predictive densities of N subjects by M models, [N, M].
     """
     density = np.exp(elpd - elpd.max(axis=1, keepdims=True))
     m = density.shape[1]
@@ -49,16 +48,12 @@ class Exceedance:
 
     Parameters
     ----------
-    counts
-        Counts of the Dirichlet posterior of the models' frequencies, [M].
-    frequency
-        Expected frequencies, [M].
-    exceedance
-        Probability that each model is the most frequent, [M], if frequencies differ.
-    protected
-        The same, [M], averaged with equal frequencies by the probability that they are equal.
-    omnibus
-        Probability that frequencies are equal: the Bayesian omnibus risk.
+    counts : Counts of the Dirichlet posterior of the models' frequencies, [M].
+    frequency : Expected frequencies, [M].
+    exceedance : Probability that each model is the most frequent, [M], if frequencies differ.
+    protected : The same, [M], averaged with equal frequencies by the probability that they are
+        equal.
+    omnibus : Probability that frequencies are equal: the Bayesian omnibus risk.
     """
 
     counts: Array

@@ -64,19 +64,15 @@ class Posterior(SubjectDraws):
 
     Parameters
     ----------
-    fit
-        The MAP fits on which the proposals are based.
-    z_draws
-        Draws on the unconstrained scale, [draws, N, K]; equally weighted.
-    pareto_k
-        Quality of the importance weights, [N]. Above 0.7 the draws are not to be trusted; infinite
-        if too few of them count.
-    method
-        How each subject's draws were made: "importance" or "nuts".
-    log_evidence
-        log p(y), [N], in nats, by the weights of all points; as trustworthy as the draws.
-    z_mean, z_covariance
-        Posterior moments on the unconstrained scale by the same weights, [N, K] and [N, K, K].
+    fit : The MAP fits on which the proposals are based.
+    z_draws : Draws on the unconstrained scale, [draws, N, K]; equally weighted.
+    pareto_k : Quality of the importance weights, [N]. Above 0.7 the draws are not to be trusted;
+        infinite if too few of them count.
+    method : How each subject's draws were made: "importance" or "nuts".
+    log_evidence : log p(y), [N], in nats, by the weights of all points; as trustworthy as the
+        draws.
+    z_mean, z_covariance : Posterior moments on the unconstrained scale by the same weights, [N, K]
+        and [N, K, K].
     """
 
     fit: PointFit

@@ -57,17 +57,12 @@ class ChosenQuestions:
 
     Parameters
     ----------
-    model
-        The model whose parameters the questions should estimate; ignored if `by` is "order".
-    questions
-        How many of the questions in a session's design are asked.
-    by
-        "information": the question with the largest expected information is next; or "order": the
+    model : The model whose parameters the questions should estimate; ignored if `by` is "order".
+    questions : How many of the questions in a session's design are asked.
+    by : "information": the question with the largest expected information is next; or "order": the
         first questions of the design, a fixed list for comparison.
-    fixed
-        Parameters with known values, on the natural scale.
-    particles
-        How many particles carry the posterior, a power of two.
+    fixed : Parameters with known values, on the natural scale.
+    particles : How many particles carry the posterior, a power of two.
     """
 
     model: type[Model] | None
@@ -77,7 +72,6 @@ class ChosenQuestions:
     particles: int = PARTICLES
 
     def __post_init__(self) -> None:
-        """Check everything that needs no experiment."""
         if self.by == "information" and self.model is None:
             known = "a model whose parameters they are to tell"
             raise ValueError(f"Questions are chosen for {known}; got none. Name one.")
@@ -182,14 +176,10 @@ class Inquiry:
 
     Parameters
     ----------
-    model
-        The model whose parameters are unknown; it must have no memory.
-    environment, design
-        The experiment, and the session that holds the questions.
-    fixed
-        Parameters with known values.
-    particles
-        How many particles carry the posterior.
+    model : The model whose parameters are unknown; it must have no memory.
+    environment, design : The experiment, and the session that holds the questions.
+    fixed : Parameters with known values.
+    particles : How many particles carry the posterior.
     """
 
     def __init__(

@@ -23,21 +23,15 @@ class Particles:
 
     Parameters
     ----------
-    parameters
-        The unknown parameters, with their priors.
-    n
-        The number of points, a power of two.
+    parameters : The unknown parameters, with their priors.
+    n : The number of points, a power of two.
 
     Attributes
     ----------
-    z
-        Points on the unconstrained scale, [n, K].
-    weights
-        Weights of the points, which add up to 1, [n].
-    generation
-        How often the points were drawn anew; 0 for those of the prior.
-    impossible
-        Number of answers that no particle can give. They are left out of the weights.
+    z : Points on the unconstrained scale, [n, K].
+    weights : Weights of the points, which add up to 1, [n].
+    generation : How often the points were drawn anew; 0 for those of the prior.
+    impossible : Number of answers that no particle can give. They are left out of the weights.
     """
 
     parameters: Parameters
@@ -48,7 +42,6 @@ class Particles:
     impossible: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
-        """Begin with the prior."""
         self.z = prior_points(self.parameters, self.n)
         self.weights = np.full(self.n, 1.0 / self.n)
 
@@ -99,9 +92,8 @@ class Particles:
 
         Parameters
         ----------
-        log_likelihood
-            A function that returns the log-likelihood of all answers at natural-scale points: [n,
-            K] -> [n].
+        log_likelihood : A function that returns the log-likelihood of all answers at natural-scale
+            points: [n, K] -> [n].
         """
         k = self.z.shape[1]
         proposals = Proposals.of(k, self.n, _SEED)

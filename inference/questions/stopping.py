@@ -63,25 +63,19 @@ class StoppingRule:
 
     Parameters
     ----------
-    kind
-        "alpha_spending", "e_process", "bayes_factor" or "interval_width".
-    looks
-        Numbers of units at which the rule looks, rising; the last look ends in any case. In a file
-        also { first = 5, last = 60 }, with `every` for looks that are further apart.
-    measure
-        The measure whose null value is tested; "" if it is named elsewhere.
-    alpha
-        Probability of a false alarm over all looks; for a width, the level of the test at the end.
-    spending
-        How alpha is spent: "obrien_fleming" spends hardly any at first, "pocock" spends it about
-        evenly.
-    evidence
-        Bayes factor for a stop: an effect is found from it on, no effect from 1 over it downwards.
-    scale
-        Scale of the effect size under the alternative, in standard deviations of a unit: that of
-        a Cauchy law for a Bayes factor, the standard deviation of a normal one for an e-process.
-    width
-        Largest width of the 95% interval for a stop.
+    kind : "alpha_spending", "e_process", "bayes_factor" or "interval_width".
+    looks : Numbers of units at which the rule looks, rising; the last look ends in any case. In a
+        file also { first = 5, last = 60 }, with `every` for looks that are further apart.
+    measure : The measure whose null value is tested; "" if it is named elsewhere.
+    alpha : Probability of a false alarm over all looks; for a width, the level of the test at the
+        end.
+    spending : How alpha is spent: "obrien_fleming" spends hardly any at first, "pocock" spends it
+        about evenly.
+    evidence : Bayes factor for a stop: an effect is found from it on, no effect from 1 over it
+        downwards.
+    scale : Scale of the effect size under the alternative, in standard deviations of a unit: that
+        of a Cauchy law for a Bayes factor, the standard deviation of a normal one for an e-process.
+    width : Largest width of the 95% interval for a stop.
     """
 
     kind: Kind
@@ -94,7 +88,6 @@ class StoppingRule:
     width: float = inf
 
     def __post_init__(self) -> None:
-        """Check that all entries are within their ranges."""
         if self.kind not in KINDS:
             raise ValueError(unknown("kind of stopping rule", self.kind, KINDS))
         if self.spending not in SPENDINGS:
@@ -192,12 +185,9 @@ class StoppingRule:
 
         Parameters
         ----------
-        tests
-            Tests of R samples, at this look.
-        look
-            Position of the look, from 0.
-        null
-            The measure's null value.
+        tests : Tests of R samples, at this look.
+        look : Position of the look, from 0.
+        null : The measure's null value.
         """
         last = look == len(self.looks) - 1
         level = self.level(tests, look)
@@ -223,7 +213,6 @@ class StoppingRule:
         return np.asarray(statistic), effect | last, effect, nothing
 
     def __str__(self) -> str:
-        """Return the rule in a line."""
         about = {
             "alpha_spending": f"alpha {self.alpha:g} spent as {self.spending.replace('_', '-')}",
             "e_process": f"e-process from {1 / self.alpha:g} on, effects of {self.scale:.2g} sd",
@@ -259,12 +248,9 @@ def e_process_levels(n: Array, freedom: Array, alpha: float, scale: float) -> Ar
 
     Parameters
     ----------
-    n
-        Units; of two groups n_a n_b / (n_a + n_b).
-    freedom
-        Of the t statistic, as many.
-    alpha, scale
-        Of the rule.
+    n : Units; of two groups n_a n_b / (n_a + n_b).
+    freedom : Of the t statistic, as many.
+    alpha, scale : Of the rule.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         a = 1.0 / (1.0 + n * scale**2)
@@ -284,12 +270,9 @@ def spent_levels(looks: tuple[int, ...], alpha: float, spending: Spending) -> tu
 
     Parameters
     ----------
-    looks
-        Numbers of units, rising.
-    alpha
-        The total to be spent.
-    spending
-        "obrien_fleming" or "pocock".
+    looks : Numbers of units, rising.
+    alpha : The total to be spent.
+    spending : "obrien_fleming" or "pocock".
     """
     shares = np.array(looks) / looks[-1]
     if spending == "obrien_fleming":

@@ -73,12 +73,9 @@ class Batches(ABC):
 
         Parameters
         ----------
-        n
-            How many requests it has.
-        between
-            Seconds since 1970: when it was submitted first and last.
-        known
-            Ids of batches that are others.
+        n : How many requests it has.
+        between : Seconds since 1970: when it was submitted first and last.
+        known : Ids of batches that are others.
 
         Raises
         ------

@@ -135,24 +135,17 @@ def continuation_probabilities(
 
     Parameters
     ----------
-    model
-        A causal language model of the transformers package, in float32 or better.
-    tokenizer
-        Its tokenizer.
-    prompts
-        They end right before the continuation; a space before it belongs to it.
-    continuations
-        Those of each prompt. One is said with a space before it or without one. The latter counts
-        only if it does not run on from the last word of the prompt.
-    positions
-        How many tokens go through the model at once, if one prompt and the tree are not more.
-    texts
-        `TokenTexts.of(tokenizer)`, if it is at hand.
-    check
-        Whether one path is compared with a plain pass, since some models do not heed the mask
+    model : A causal language model of the transformers package, in float32 or better.
+    tokenizer : Its tokenizer.
+    prompts : They end right before the continuation; a space before it belongs to it.
+    continuations : Those of each prompt. One is said with a space before it or without one. The
+        latter counts only if it does not run on from the last word of the prompt.
+    positions : How many tokens go through the model at once, if one prompt and the tree are not
+        more.
+    texts : `TokenTexts.of(tokenizer)`, if it is at hand.
+    check : Whether one path is compared with a plain pass, since some models do not heed the mask
         that makes a tree.
-    progress
-        Called with the number of prompts that are done, and of all.
+    progress : Called with the number of prompts that are done, and of all.
 
     Raises
     ------

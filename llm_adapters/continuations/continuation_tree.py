@@ -120,10 +120,8 @@ class TokenTexts:
 
         Parameters
         ----------
-        rest
-            What is left of the text to say; nothing if it has been said.
-        tail
-            How the text ends, see `_tail`.
+        rest : What is left of the text to say; nothing if it has been said.
+        tail : How the text ends, see `_tail`.
         """
         extending = self._known.get((rest, tail))
         if extending is None:
@@ -239,8 +237,7 @@ class ContinuationTree:
 
         Parameters
         ----------
-        spellings
-            All that counts as saying a continuation, each with the continuation's position.
+        spellings : All that counts as saying a continuation, each with the continuation's position.
 
         Raises
         ------
@@ -283,8 +280,7 @@ class ContinuationTree:
 
         Parameters
         ----------
-        rows
-            Log-probability of each token behind each node, [tokens], by node.
+        rows : Log-probability of each token behind each node, [tokens], by node.
 
         Returns
         -------

@@ -27,8 +27,7 @@ def logits_behind(model: Any, jobs: Sequence[Job], positions: int) -> Iterator[t
 
     Parameters
     ----------
-    positions
-        Tokens per portion, if one job has not more.
+    positions : Tokens per portion, if one job has not more.
     """
     for chosen in _portions(jobs, positions):
         slots: dict[tuple[int, int], int] = {}  # by the slot before, and the token

@@ -76,23 +76,15 @@ class Served:
 
     Parameters
     ----------
-    environment
-        The experiment, with the settings and wording of the prompts it will get.
-    agent
-        Who answers; or known agents of several experiments, which then have all that `Synthetic`
-        takes.
-    seed, address
-        Of the study whose sessions are played.
-    host, port
-        Where to listen; port 0 for a free one.
-    contaminants
-        How often answers go wrong.
-    model
-        The name that requests must have.
-    api_key
-        A key that requests must bear; None for none.
-    seed_is_session
-        False for clients that send a seed of their own with every request.
+    environment : The experiment, with the settings and wording of the prompts it will get.
+    agent : Who answers; or known agents of several experiments, which then have all that
+        `Synthetic` takes.
+    seed, address : Of the study whose sessions are played.
+    host, port : Where to listen; port 0 for a free one.
+    contaminants : How often answers go wrong.
+    model : The name that requests must have.
+    api_key : A key that requests must bear; None for none.
+    seed_is_session : False for clients that send a seed of their own with every request.
 
     Raises
     ------
@@ -193,11 +185,9 @@ class Served:
         self._server.run([self._socket])
 
     def __enter__(self) -> Served:
-        """Start."""
         return self.start()
 
     def __exit__(self, *_: object) -> None:
-        """Close."""
         self.close()
 
 

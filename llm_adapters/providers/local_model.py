@@ -18,11 +18,9 @@ def find_model(name: str | Path, gguf_file: str | None = None) -> tuple[Path, st
 
     Parameters
     ----------
-    name
-        A folder, a GGUF file, or the name of an installed package that carries one; the package
+    name : A folder, a GGUF file, or the name of an installed package that carries one; the package
         is not imported.
-    gguf_file
-        Which file, if the folder has several.
+    gguf_file : Which file, if the folder has several.
 
     Raises
     ------
@@ -70,10 +68,8 @@ def load_model(
 
     Parameters
     ----------
-    gguf_file
-        The file to unpack; that takes half a minute for 135 million parameters.
-    dtype
-        Precision of the weights, one of `DTYPES`.
+    gguf_file : The file to unpack; that takes half a minute for 135 million parameters.
+    dtype : Precision of the weights, one of `DTYPES`.
 
     Raises
     ------

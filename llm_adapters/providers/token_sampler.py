@@ -45,23 +45,16 @@ class TokenSampler:
 
     Parameters
     ----------
-    continuations
-        What it may say, different strings without blanks around them.
-    probabilities
-        Of the continuations when it says one, [continuations]; they sum to 1.
-    tokenisation
-        "single": each continuation is one token, with its space. "digits": each sign is a token.
-        "pairs": signs, and pairs of signs that are merged from the left, so that 12 is one token
-        and 123 two; a space goes with the sign behind it.
-    space
-        Share of the continuations with a space before them.
-    leak
-        Share of texts that say something else; it is spread over `elsewhere` alike.
-    elsewhere
-        What else it says, without blanks at the end; a number that begins with a continuation is
-        allowed.
-    regular
-        Share of texts that are cut in the fixed way; the others are cut sign by sign.
+    continuations : What it may say, different strings without blanks around them.
+    probabilities : Of the continuations when it says one, [continuations]; they sum to 1.
+    tokenisation : "single": each continuation is one token, with its space. "digits": each sign is
+        a token. "pairs": signs, and pairs of signs that are merged from the left, so that 12 is one
+        token and 123 two; a space goes with the sign behind it.
+    space : Share of the continuations with a space before them.
+    leak : Share of texts that say something else; it is spread over `elsewhere` alike.
+    elsewhere : What else it says, without blanks at the end; a number that begins with a
+        continuation is allowed.
+    regular : Share of texts that are cut in the fixed way; the others are cut sign by sign.
     """
 
     continuations: tuple[str, ...]
@@ -143,11 +136,9 @@ class TokenSampler:
 
         Parameters
         ----------
-        top
-            How many alternatives are shown.
-        max_tokens
-            Where the text is cut off. The token that ends a text is among the alternatives, but
-            has no entry.
+        top : How many alternatives are shown.
+        max_tokens : Where the text is cut off. The token that ends a text is among the
+            alternatives, but has no entry.
         """
         path: tuple[int, ...] = ()
         tokens: list[TokenLogProbability] = []

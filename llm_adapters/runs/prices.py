@@ -158,13 +158,10 @@ class Price:
 
         Parameters
         ----------
-        output_tokens
-            Tokens of the answer, without those of the hidden reasoning.
-        cached_tokens
-            How many of the input tokens are read from the cache; None for a call that does
-            without a cache.
-        written_tokens
-            How many of the others are then put into it; None for all of them.
+        output_tokens : Tokens of the answer, without those of the hidden reasoning.
+        cached_tokens : How many of the input tokens are read from the cache; None for a call that
+            does without a cache.
+        written_tokens : How many of the others are then put into it; None for all of them.
 
         Raises
         ------
@@ -196,7 +193,6 @@ class Price:
         return (self.rate("requests_kcount") or Decimal(0)) / 1000
 
     def __str__(self) -> str:
-        """Rates, source and day in one line."""
         cached = "unknown" if self.cached_input is None else f"${_plain(self.cached_input)}"
         starts = {tier.start for tier in getattr(vars(self.rates)["input_mtok"], "tiers", ())}
         steps = "".join(
@@ -221,12 +217,9 @@ def price_of(llm: str, date: Date | None = None, overrides: Overrides | None = N
 
     Parameters
     ----------
-    llm
-        "provider:model", or a `Participant` as it is typed, whose price goes before the table's.
-    date
-        The day for which the price is looked up; None for today (UTC).
-    overrides
-        Prices of the user's by language model: input, output, cached_input, date.
+    llm : "provider:model", or a `Participant` as it is typed, whose price goes before the table's.
+    date : The day for which the price is looked up; None for today (UTC).
+    overrides : Prices of the user's by language model: input, output, cached_input, date.
 
     Raises
     ------
@@ -283,11 +276,9 @@ class Spent:
     money: int = 0
 
     def __add__(self, other: Spent) -> Spent:
-        """Count something more."""
         return Spent(self.calls + other.calls, self.tokens + other.tokens, self.money + other.money)
 
     def __sub__(self, other: Spent) -> Spent:
-        """Count something less."""
         return self + Spent(-other.calls, -other.tokens, -other.money)
 
 

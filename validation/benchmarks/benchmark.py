@@ -66,27 +66,18 @@ class Played:
 
     Parameters
     ----------
-    folder
-        Where it is kept.
-    plan
-        What was planned.
-    models
-        What they are called, "provider:model" for instance, in the order in which they were named.
-    own
-        Of each, the settings that make it a participant of its own.
-    cells
-        One row per model and cell: sessions and how many ended, trials, readable, each outcome,
+    folder : Where it is kept.
+    plan : What was planned.
+    models : What they are called, "provider:model" for instance, in the order in which they were
+        named.
+    own : Of each, the settings that make it a participant of its own.
+    cells : One row per model and cell: sessions and how many ended, trials, readable, each outcome,
         calls, tokens, dollars (at most; NaN without a price), status, and why it is not finished.
-    trials
-        All trials of everybody, with their conditions.
-    options
-        How the page is made: small, features, people, seed.
-    published, people
-        Who of the models are of a paper's own files, and who are people.
-    taken
-        Whose answers were all taken from files, of these or others.
-    scores
-        Scores that were published without trials, with the columns `SCORES`.
+    trials : All trials of everybody, with their conditions.
+    options : How the page is made: small, features, people, seed.
+    published, people : Who of the models are of a paper's own files, and who are people.
+    taken : Whose answers were all taken from files, of these or others.
+    scores : Scores that were published without trials, with the columns `SCORES`.
     """
 
     folder: Path
@@ -165,12 +156,9 @@ def begin(
 
     Parameters
     ----------
-    blocked
-        By model and cell, why it cannot be played.
-    own
-        By model, the settings that make it a participant of its own.
-    published, people
-        Who of the models are of a paper's own files, and who are people.
+    blocked : By model and cell, why it cannot be played.
+    own : By model, the settings that make it a participant of its own.
+    published, people : Who of the models are of a paper's own files, and who are people.
     """
     requested, models = set(models), list(models)
     kept = dict(options)
@@ -279,10 +267,8 @@ class _Taken:
 
     Parameters
     ----------
-    parts
-        By name of the file, its trials.
-    differs
-        What of the design is another than the plan's.
+    parts : By name of the file, its trials.
+    differs : What of the design is another than the plan's.
     """
 
     parts: dict[str, pd.DataFrame] = field(default_factory=dict)
@@ -305,8 +291,7 @@ def take_answers(
 
     Parameters
     ----------
-    people
-        Files of trials of people, who are one participant together.
+    people : Files of trials of people, who are one participant together.
 
     Returns a line for each participant and cell.
 

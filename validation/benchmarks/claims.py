@@ -75,14 +75,10 @@ class Effect:
 
     Parameters
     ----------
-    value, low, high, p_value
-        With its 95% interval, and the two-sided p-value against 0.
-    sees
-        The effect that a test of this size finds in 80%.
-    n, unit
-        How many of what were sampled.
-    reason
-        Why there is none.
+    value, low, high, p_value : With its 95% interval, and the two-sided p-value against 0.
+    sees : The effect that a test of this size finds in 80%.
+    n, unit : How many of what were sampled.
+    reason : Why there is none.
     """
 
     value: float = nan
@@ -101,32 +97,20 @@ class Claim:
 
     Parameters
     ----------
-    name
-        As the paper counts it.
-    compared
-        What is compared, in words.
-    of
-        The score; several by a pattern with *, or joined by |, are averaged in each participant.
-    minus
-        A score that is subtracted within participants, or "people", of whom it is the same score.
-    along
-        A score with which that is correlated over participants.
-    on
-        A feature of models on which the score is regressed, with all others, or `alone`.
-    than
-        A number that is subtracted.
-    direction
-        above, below or none.
-    least
-        The smallest effect that counts, above 0.
-    test
-        In words.
-    published
-        What the paper says of it: holds, or does not hold.
-    place
-        Where it says so.
-    offered
-        If it is not computed, why.
+    name : As the paper counts it.
+    compared : What is compared, in words.
+    of : The score; several by a pattern with *, or joined by |, are averaged in each participant.
+    minus : A score that is subtracted within participants, or "people", of whom it is the same
+        score.
+    along : A score with which that is correlated over participants.
+    on : A feature of models on which the score is regressed, with all others, or `alone`.
+    than : A number that is subtracted.
+    direction : above, below or none.
+    least : The smallest effect that counts, above 0.
+    test : In words.
+    published : What the paper says of it: holds, or does not hold.
+    place : Where it says so.
+    offered : If it is not computed, why.
     """
 
     name: str
@@ -232,15 +216,11 @@ def effect_of(
 
     Parameters
     ----------
-    scores
-        Rows of participants and people: participant, score, value, standard_error, freedom and
+    scores : Rows of participants and people: participant, score, value, standard_error, freedom and
         influence.
-    who
-        The participants over whom it is.
-    people
-        Who among the rows are people.
-    features
-        A table with a row per participant, for regressions.
+    who : The participants over whom it is.
+    people : Who among the rows are people.
+    features : A table with a row per participant, for regressions.
     """
     held = _of_each(scores, claim.of, who)
     if not held:
@@ -363,14 +343,10 @@ class ClaimGroup:
 
     Parameters
     ----------
-    name
-        As the page calls them.
-    who
-        Who they are.
-    scores
-        Their scores, and those of people.
-    people
-        Who among the rows are people.
+    name : As the page calls them.
+    who : Who they are.
+    scores : Their scores, and those of people.
+    people : Who among the rows are people.
     """
 
     name: str

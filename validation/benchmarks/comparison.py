@@ -58,8 +58,7 @@ def comparison(scores: pd.DataFrame, trials: pd.DataFrame, about: About) -> Part
 
     Parameters
     ----------
-    scores
-        One row per participant and score: participant, score, cell, value, standard_error and,
+    scores : One row per participant and score: participant, score, cell, value, standard_error and,
         where errors are estimated, their degrees of freedom and influences.
     """
     conditions = conditions_by_cell(trials)

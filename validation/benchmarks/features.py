@@ -43,8 +43,7 @@ def features_part(scores: pd.DataFrame, about: About) -> Shown:
 
     Parameters
     ----------
-    scores
-        One row per participant and metric: participant, metric, score.
+    scores : One row per participant and metric: participant, metric, score.
     """
     if about.features is None:
         return pd.DataFrame(), NONE_GIVEN

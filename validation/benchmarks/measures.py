@@ -22,8 +22,7 @@ def measures(data: Answers, *names: str) -> pd.DataFrame:
 
     Parameters
     ----------
-    names
-        Measures, or "performance".
+    names : Measures, or "performance".
 
     Returns
     -------

@@ -59,10 +59,8 @@ def benchmark_result(
 
     Parameters
     ----------
-    paper
-        A reference of the user; if None the one that the plan names.
-    fail_under
-        The share of a cell's trials that are to be readable, above 0 and up to 1.
+    paper : A reference of the user; if None the one that the plan names.
+    fail_under : The share of a cell's trials that are to be readable, above 0 and up to 1.
     """
     about, paper = played.about, paper or paper_of(played.plan.benchmark)
     parts: list[Part] = []

@@ -45,31 +45,19 @@ class About:
 
     Parameters
     ----------
-    environments
-        The experiment of each cell with its settings, by name of the cell.
-    participants
-        Everybody, models first, also who has no readable answer at all.
-    known
-        Those among them that are known agents, the references.
-    crowd
-        Those among them that are people.
-    truth
-        Of known agents by name and cell: the model and its parameters, `{"model": "random_rater",
-        "bias": 0.5}`.
-    own
-        Of models, the settings that make one a participant of its own; no condition for it.
-    features
-        A CSV file with what is known of the models, in rows `participant`; None without.
-    people
-        A file with answers or values of people, see each paper; None without.
-    paraphrases
-        Number of wordings of each experiment.
-    seed
-        Of what is drawn to compute, such as bootstraps.
-    options
-        Of a paper: how many bootstraps, for instance.
-    kept
-        A folder for what takes long to compute and follows from the plan alone; None for none.
+    environments : The experiment of each cell with its settings, by name of the cell.
+    participants : Everybody, models first, also who has no readable answer at all.
+    known : Those among them that are known agents, the references.
+    crowd : Those among them that are people.
+    truth : Of known agents by name and cell: the model and its parameters, `{"model":
+        "random_rater", "bias": 0.5}`.
+    own : Of models, the settings that make one a participant of its own; no condition for it.
+    features : A CSV file with what is known of the models, in rows `participant`; None without.
+    people : A file with answers or values of people, see each paper; None without.
+    paraphrases : Number of wordings of each experiment.
+    seed : Of what is drawn to compute, such as bootstraps.
+    options : Of a paper: how many bootstraps, for instance.
+    kept : A folder for what takes long to compute and follows from the plan alone; None for none.
     """
 
     environments: Mapping[str, Environment]
@@ -103,9 +91,8 @@ class Answers:
 
     Parameters
     ----------
-    trials
-        One row per trial: the experiments' columns, the conditions, participant, cell, variant and
-        known_agent; columns of other experiments are empty.
+    trials : One row per trial: the experiments' columns, the conditions, participant, cell, variant
+        and known_agent; columns of other experiments are empty.
     """
 
     trials: pd.DataFrame
@@ -131,12 +118,9 @@ class Chapter:
 
     Parameters
     ----------
-    show
-        Its docstring is the paragraph; its name is that of the file of its rows.
-    compared
-        Whether its scores are those by which participants are compared.
-    optional
-        Whether it is left out where its frame has no row.
+    show : Its docstring is the paragraph; its name is that of the file of its rows.
+    compared : Whether its scores are those by which participants are compared.
+    optional : Whether it is left out where its frame has no row.
     """
 
     title: str
@@ -180,16 +164,12 @@ class Paper:
 
     Parameters
     ----------
-    name
-        On the command line, and of its plan.
-    title, source
-        The head of its page; whom it is from.
-    people
-        Whether it sets models beside people, of whom values can be given.
+    name : On the command line, and of its plan.
+    title, source : The head of its page; whom it is from.
+    people : Whether it sets models beside people, of whom values can be given.
     """
 
     def __init__(self, name: str, title: str, source: str, people: bool = False) -> None:
-        """Begin without parts."""
         self.name, self.title, self.source, self.people = name, title, source, people
         self.chapters: list[Chapter] = []
         self.further: list[Callable[[Answers], pd.DataFrame]] = []

@@ -36,19 +36,13 @@ class Cell:
 
     Parameters
     ----------
-    name
-        "EXPERIMENT", or "EXPERIMENT/VARIANT" where the variant is not the base.
-    experiment, variant
-        Their names in the plan.
-    environment
-        The experiment with its settings.
-    sessions
-        How many each participant lives.
-    sampling
-        How answers are drawn.
-    wording
-        The name of its wording, "shipped" or that of a paraphrase. Cells that differ in this alone
-        share their name: they are the same cell in other words.
+    name : "EXPERIMENT", or "EXPERIMENT/VARIANT" where the variant is not the base.
+    experiment, variant : Their names in the plan.
+    environment : The experiment with its settings.
+    sessions : How many each participant lives.
+    sampling : How answers are drawn.
+    wording : The name of its wording, "shipped" or that of a paraphrase. Cells that differ in this
+        alone share their name: they are the same cell in other words.
     """
 
     name: str
@@ -80,22 +74,15 @@ class Plan:
 
     Parameters
     ----------
-    benchmark
-        The paper's name.
-    cells
-        In the order of the plan.
-    known
-        By name of the known agent and name of an experiment (or cell; "*" is all of them, and
+    benchmark : The paper's name.
+    cells : In the order of the plan.
+    known : By name of the known agent and name of an experiment (or cell; "*" is all of them, and
         "*/VARIANT" all in a variant), its model and parameters.
-    models
-        By "provider:model", how it is reached, what it costs, and its sampling. A table with
+    models : By "provider:model", how it is reached, what it costs, and its sampling. A table with
         `model` is a participant with a name, its key, and with that sampling as its own.
-    seed
-        From which all sessions follow.
-    text
-        The TOML that says all this.
-    claims
-        What the paper claims, each a line.
+    seed : From which all sessions follow.
+    text : The TOML that says all this.
+    claims : What the paper claims, each a line.
     """
 
     benchmark: str
@@ -137,15 +124,11 @@ def read_plan(
 
     Parameters
     ----------
-    small
-        Whether every cell has a tenth of its sessions (the plan's `small`), at least one.
-    seed
-        Instead of the plan's.
-    paraphrases
-        Number of wordings of every cell, the shipped one first.
-    templates
-        EXPERIMENT.toml, or a folder of such files: words of the user's, in which the cells of these
-        experiments are played as well.
+    small : Whether every cell has a tenth of its sessions (the plan's `small`), at least one.
+    seed : Instead of the plan's.
+    paraphrases : Number of wordings of every cell, the shipped one first.
+    templates : EXPERIMENT.toml, or a folder of such files: words of the user's, in which the cells
+        of these experiments are played as well.
 
     Raises
     ------

@@ -55,16 +55,11 @@ class PublicFiles:
 
     Parameters
     ----------
-    trials
-        By name of the file, its trials; the column `model` says who answered.
-    people
-        Names of participants who are people.
-    scores
-        Scores that were published without trials, with the columns `SCORES`.
-    passed
-        By reason, the names of files that were passed over.
-    left_out
-        By reason, the rows of files that are no trials, each with the name of its file.
+    trials : By name of the file, its trials; the column `model` says who answered.
+    people : Names of participants who are people.
+    scores : Scores that were published without trials, with the columns `SCORES`.
+    passed : By reason, the names of files that were passed over.
+    left_out : By reason, the rows of files that are no trials, each with the name of its file.
     """
 
     trials: list[tuple[str, Trials]] = field(default_factory=list)

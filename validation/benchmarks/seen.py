@@ -40,10 +40,8 @@ def seen(scores: pd.DataFrame, about: About, plan: Plan | None = None) -> Part:
 
     Parameters
     ----------
-    scores
-        Participant, score, cell, standard_error and freedom of each score.
-    plan
-        Whose known agents play; None if trials were there.
+    scores : Participant, score, cell, standard_error and freedom of each score.
+    plan : Whose known agents play; None if trials were there.
     """
     rows = smallest_effects(scores)
     columns: dict[str, Written] = {

@@ -54,12 +54,9 @@ def rank_of(truth: ArrayLike, draws: ArrayLike, n_ranks: int, rng: np.random.Gen
 
     Parameters
     ----------
-    truth
-        Value under the true parameters of each quantity, [Q].
-    draws
-        Values under the posterior draws, in the order they were drawn, [S, Q].
-    n_ranks
-        L, from 1 to S; ranks lie in 0..L.
+    truth : Value under the true parameters of each quantity, [Q].
+    draws : Values under the posterior draws, in the order they were drawn, [S, Q].
+    n_ranks : L, from 1 to S; ranks lie in 0..L.
 
     Raises
     ------
@@ -120,12 +117,9 @@ def simultaneous_band(n: int, n_ranks: int, mass: float) -> SimultaneousBand:
 
     Parameters
     ----------
-    n
-        Number of ranks, at least 1.
-    n_ranks
-        L; ranks lie in 0..L.
-    mass
-        Between 0 and 1.
+    n : Number of ranks, at least 1.
+    n_ranks : L; ranks lie in 0..L.
+    mass : Between 0 and 1.
 
     Raises
     ------
@@ -215,12 +209,10 @@ def chance_noticed(
 
     Parameters
     ----------
-    n, n_ranks, level
-        Replicates, L, and the level at which uniformity is rejected.
-    shift
-        By how many of its true standard deviations the posterior lies too low (negative: too high).
-    width
-        Its standard deviation over the true one, above 0.
+    n, n_ranks, level : Replicates, L, and the level at which uniformity is rejected.
+    shift : By how many of its true standard deviations the posterior lies too low (negative: too
+        high).
+    width : Its standard deviation over the true one, above 0.
 
     Raises
     ------
@@ -316,13 +308,10 @@ def is_clear(words: Sequence[str], n: int, n_ranks: int, level: float, width: fl
 
     Parameters
     ----------
-    words
-        Of the verdicts of all quantities.
-    n, n_ranks, level
-        Ranks of a quantity, their range, and the level of its test.
-    width
-        What is noticed with a chance of `NOTICED` in the end: a posterior that is so many times as
-        wide as it should be.
+    words : Of the verdicts of all quantities.
+    n, n_ranks, level : Ranks of a quantity, their range, and the level of its test.
+    width : What is noticed with a chance of `NOTICED` in the end: a posterior that is so many times
+        as wide as it should be.
     """
     if any(word not in ("calibrated", "not judged") for word in words):
         return True
@@ -339,10 +328,8 @@ def gamma_statistic(ranks: ArrayLike, n_ranks: int) -> tuple[float, float]:
 
     Parameters
     ----------
-    ranks
-        Integers in 0..L, [N].
-    n_ranks
-        L.
+    ranks : Integers in 0..L, [N].
+    n_ranks : L.
 
     Raises
     ------
@@ -371,10 +358,8 @@ def squares_test(ranks: ArrayLike, n_ranks: int) -> float:
 
     Parameters
     ----------
-    ranks
-        Integers in 0..L, at least one, [N].
-    n_ranks
-        L.
+    ranks : Integers in 0..L, at least one, [N].
+    n_ranks : L.
 
     Raises
     ------
@@ -455,15 +440,11 @@ def judge(
 
     Parameters
     ----------
-    ranks
-        Integers in 0..L, one per usable replicate, [N].
-    n_ranks
-        L.
-    level
-        Chance of rejecting a calibrated quantity, between 0 and 1. For several quantities divide
-        the level of the whole by their number.
-    failed
-        Share of the posteriors that failed or did not converge.
+    ranks : Integers in 0..L, one per usable replicate, [N].
+    n_ranks : L.
+    level : Chance of rejecting a calibrated quantity, between 0 and 1. For several quantities
+        divide the level of the whole by their number.
+    failed : Share of the posteriors that failed or did not converge.
 
     Raises
     ------

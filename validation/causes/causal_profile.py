@@ -54,25 +54,22 @@ class CausalProfile:
 
     Parameters
     ----------
-    units
-        One row per agent and condition: answers and trials without one; the number of parameters
-        that predicts left-out tasks better, p, b, m1, m2, loss, mae, rmse and r2 of that noisy-OR;
-        reasoning_consistency with its consistency_rmse; determinacy; explaining_away (VII - VI),
-        explaining_away_released (VIII - VI), markov_violation and whether it complies; incomplete
-        (cells that lack an answer) and note. Each quantity that has an interval has NAME_low,
-        NAME_high, NAME_error and NAME_freedom: over stories, or, of contrasts, over cells.
-    fits
-        One row per unit and number of parameters (3, 4, 5): p1, p2, b, m1, m2, loss, mae, rmse, r2,
-        reasoning_consistency, consistency_rmse, chosen (whether `units` tells this one, of 3 and
-        4), status and note.
-    tasks
-        One row per unit and task: answers, mean, low and high (95%, t interval over answers),
+    units : One row per agent and condition: answers and trials without one; the number of
+        parameters that predicts left-out tasks better, p, b, m1, m2, loss, mae, rmse and r2 of that
+        noisy-OR; reasoning_consistency with its consistency_rmse; determinacy; explaining_away (VII
+        - VI), explaining_away_released (VIII - VI), markov_violation and whether it complies;
+        incomplete (cells that lack an answer) and note. Each quantity that has an interval has
+        NAME_low, NAME_high, NAME_error and NAME_freedom: over stories, or, of contrasts, over
+        cells.
+    fits : One row per unit and number of parameters (3, 4, 5): p1, p2, b, m1, m2, loss, mae, rmse,
+        r2, reasoning_consistency, consistency_rmse, chosen (whether `units` tells this one, of 3
+        and 4), status and note.
+    tasks : One row per unit and task: answers, mean, low and high (95%, t interval over answers),
         fitted (by the noisy-OR) and foretold (by the one fitted without this task), shares of 1.
-    alignment, omnibus, pairs
-        See `alignment` and `domain_differences`, with the condition; empty where there is none.
-        matched_p_adjusted is that of the test that compares answers question by question.
-    intervals
-        What units have without each story.
+    alignment, omnibus, pairs : See `alignment` and `domain_differences`, with the condition; empty
+        where there is none. matched_p_adjusted is that of the test that compares answers question
+        by question.
+    intervals : What units have without each story.
     """
 
     units: pd.DataFrame
@@ -102,25 +99,18 @@ def causal_profile(
 
     Parameters
     ----------
-    answers
-        See `causal_answers`.
-    agent, conditions
-        The columns that tell agents and conditions apart.
-    reference
-        Judgements to be aligned with, see `reference_means`.
-    seed
-        Of the bootstrap of the alignment.
-    scoring
-        "by_cause": m1 and m2 belong to the causes C1 and C2; "pooled": questions about C2 are
-        answered by the formula of C1, so that m1 and m2 tell how differently effects and causes
-        are judged. None for "by_cause", or "pooled" if released.
-    released
-        As in Dettki (2025): an agent that is several subjects has cell means (`as_published`);
-        cells of explaining away and the Markov violation hold the questions about both causes; and
-        the alignment takes every answer for an item, with the reference mean of its domain, sense
-        and task.
-    apart
-        Agents that are no part of the tests of domains and of agents, such as known ones.
+    answers : See `causal_answers`.
+    agent, conditions : The columns that tell agents and conditions apart.
+    reference : Judgements to be aligned with, see `reference_means`.
+    seed : Of the bootstrap of the alignment.
+    scoring : "by_cause": m1 and m2 belong to the causes C1 and C2; "pooled": questions about C2 are
+        answered by the formula of C1, so that m1 and m2 tell how differently effects and causes are
+        judged. None for "by_cause", or "pooled" if released.
+    released : As in Dettki (2025): an agent that is several subjects has cell means
+        (`as_published`); cells of explaining away and the Markov violation hold the questions about
+        both causes; and the alignment takes every answer for an item, with the reference mean of
+        its domain, sense and task.
+    apart : Agents that are no part of the tests of domains and of agents, such as known ones.
     """
     keys = [agent, *conditions]
     unit = answers[keys].astype(str).agg(", ".join, axis=1)

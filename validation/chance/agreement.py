@@ -28,8 +28,7 @@ def agreement_of(answered: pd.DataFrame, *, seed: int = 0) -> dict[str, float]:
 
     Parameters
     ----------
-    answered
-        One row per question: context, truth, revealed, stated; none is NaN.
+    answered : One row per question: context, truth, revealed, stated; none is NaN.
 
     Returns
     -------

@@ -43,8 +43,7 @@ def contexts_of(environments: Iterable[ContextGrid], *, plain: bool) -> list[Cha
 
     Parameters
     ----------
-    plain
-        Whether the text alone is the prompt, without any chat template around it.
+    plain : Whether the text alone is the prompt, without any chat template around it.
     """
     items = []
     for environment in environments:

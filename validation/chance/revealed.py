@@ -31,24 +31,17 @@ class Revealed:
 
     Parameters
     ----------
-    beliefs
-        By participant and form ("question" or "continuation"), over its contexts.
-    stated
-        One row per participant and question or outcome that the question is about: participant,
-        scenario, context, outcome, truth, stated (its probability as it was stated) and error (1
-        where a wrong letter was chosen, or its probability).
-    cells
-        By scenario and form, a cell of the plan.
-    naive, known
-        What the tokens of each outcome alone would say, and the beliefs of an agent whose beliefs
-        are known, [rows of the beliefs]; NaN where not known.
-    reworded
-        Of participants with several wordings, the beliefs in all of them, as
+    beliefs : By participant and form ("question" or "continuation"), over its contexts.
+    stated : One row per participant and question or outcome that the question is about:
+        participant, scenario, context, outcome, truth, stated (its probability as it was stated)
+        and error (1 where a wrong letter was chosen, or its probability).
+    cells : By scenario and form, a cell of the plan.
+    naive, known : What the tokens of each outcome alone would say, and the beliefs of an agent
+        whose beliefs are known, [rows of the beliefs]; NaN where not known.
+    reworded : Of participants with several wordings, the beliefs in all of them, as
         `joined_wordings` makes them; everything else is of the first one.
-    options
-        The options.
-    seconds
-        Of computing.
+    options : The options.
+    seconds : Of computing.
     """
 
     beliefs: Mapping[Who, RevealedBeliefs]
@@ -90,8 +83,7 @@ class RevealAnswer(Result):
 
     Parameters
     ----------
-    revealed
-        Beliefs and stated answers; saved beside the page.
+    revealed : Beliefs and stated answers; saved beside the page.
     """
 
     revealed: Revealed = field(default_factory=lambda: Revealed({}, pd.DataFrame()), compare=False)

@@ -122,10 +122,9 @@ def study(question: Audit) -> Study:
 
     Parameters
     ----------
-    question
-        Its settings are those of the experiment, true values of the model, and `model`, `method`
-        ("map" or "mle"), `lapse` (a rate), `contaminants` (texts, "refusal=0.05,malformed=0.05" or
-        "none"; those of `CONTAMINANTS` if none).
+    question : Its settings are those of the experiment, true values of the model, and `model`,
+        `method` ("map" or "mle"), `lapse` (a rate), `contaminants` (texts,
+        "refusal=0.05,malformed=0.05" or "none"; those of `CONTAMINANTS` if none).
 
     Raises
     ------

@@ -24,12 +24,9 @@ def expanded(
 
     Parameters
     ----------
-    words
-        What was typed: a verb, perhaps a file that ends with .toml, and options.
-    verbs
-        The names of all commands.
-    commands
-        Returns the commands by their verbs; called only for a run file.
+    words : What was typed: a verb, perhaps a file that ends with .toml, and options.
+    verbs : The names of all commands.
+    commands : Returns the commands by their verbs; called only for a run file.
 
     Raises
     ------
@@ -138,11 +135,9 @@ def write_run_file(
 
     Parameters
     ----------
-    values
-        The values of the command's parameters, as typed or by default. None, False, "" and empty
-        lists are left out.
-    plugins
-        Files of `--plugin`.
+    values : The values of the command's parameters, as typed or by default. None, False, "" and
+        empty lists are left out.
+    plugins : Files of `--plugin`.
     """
     from knownminds.environments.record.folders import write_text
 

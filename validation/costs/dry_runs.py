@@ -80,10 +80,8 @@ def dry_run(
 
     Parameters
     ----------
-    thoughts
-        Bytes of filler put before each answer, for prompts that ask to think first.
-    system
-        What a system message says before every prompt; None for none.
+    thoughts : Bytes of filler put before each answer, for prompts that ask to think first.
+    system : What a system message says before every prompt; None for none.
 
     Returns
     -------
@@ -128,8 +126,7 @@ def first_prompts(environment: Environment, n: int, seed: int, system: str | Non
 
     Parameters
     ----------
-    system
-        What a system message says before every prompt; None for none.
+    system : What a system message says before every prompt; None for none.
     """
     agent = AGENTS[usual_model(environment)]
     return [prompt for prompt, _ in exchanges(environment, agent, n, seed, system)]
@@ -188,13 +185,10 @@ class DryRuns:
 
     Parameters
     ----------
-    plain, aloud
-        Rows of `dry_run`, with the number of the run as "run"; the latter with thoughts before the
-        answers, where they fit.
-    reasoning, looking
-        Tokens of hidden reasoning before an answer, and of a picture.
-    thoughts_fit
-        Whether an answer may hold thoughts.
+    plain, aloud : Rows of `dry_run`, with the number of the run as "run"; the latter with thoughts
+        before the answers, where they fit.
+    reasoning, looking : Tokens of hidden reasoning before an answer, and of a picture.
+    thoughts_fit : Whether an answer may hold thoughts.
     """
 
     plain: pd.DataFrame

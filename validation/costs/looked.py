@@ -114,8 +114,7 @@ def _part(title: str, other: str, place: Environment, n: int, seed: int, *, fold
 
     Parameters
     ----------
-    other
-        What is another than in the experiment as it is.
+    other : What is another than in the experiment as it is.
     """
     agent = AGENTS[usual_model(place)]
     if not agent.plays(place):

@@ -31,17 +31,12 @@ class Observed:
 
     Parameters
     ----------
-    folder, llm
-        Of the run, and who answered ("provider:model").
-    environment, seed
-        The experiment that was run, and the seed of its dry runs.
-    price
-        With which the run was reckoned; None without one.
-    tokens
-        Of each session, hidden reasoning and calls that were made again among them: the columns
-        input_tokens and output_tokens.
-    dollars, listed
-        What was paid for all of them, and what these tokens cost without a cache.
+    folder, llm : Of the run, and who answered ("provider:model").
+    environment, seed : The experiment that was run, and the seed of its dry runs.
+    price : With which the run was reckoned; None without one.
+    tokens : Of each session, hidden reasoning and calls that were made again among them: the
+        columns input_tokens and output_tokens.
+    dollars, listed : What was paid for all of them, and what these tokens cost without a cache.
     """
 
     folder: str
@@ -144,10 +139,9 @@ class ObservedRuns(DryRuns):
 
     Parameters
     ----------
-    sent, received
-        Input tokens for each byte of a prompt, output tokens for each answer: lowest and highest.
-    factor
-        What was paid for each dollar of the list's price.
+    sent, received : Input tokens for each byte of a prompt, output tokens for each answer: lowest
+        and highest.
+    factor : What was paid for each dollar of the list's price.
     """
 
     sent: tuple[float, float] = (0.0, 0.0)

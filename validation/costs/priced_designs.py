@@ -54,10 +54,8 @@ def priced_designs(
 
     Parameters
     ----------
-    designs
-        As `designs_of` returns them.
-    runs
-        Dry runs by the number of trials.
+    designs : As `designs_of` returns them.
+    runs : Dry runs by the number of trials.
 
     Returns
     -------

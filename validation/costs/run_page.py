@@ -77,10 +77,8 @@ class Ran:
 
     Parameters
     ----------
-    answered
-        The runs.
-    pages
-        Those that are printed, without transcripts, and what controls show.
+    answered : The runs.
+    pages : Those that are printed, without transcripts, and what controls show.
     """
 
     answered: Run | Runs

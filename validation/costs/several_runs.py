@@ -16,12 +16,9 @@ class Runs:
 
     Parameters
     ----------
-    kind
-        "wording" or "control".
-    runs
-        By the wording or control; "none" is the run itself.
-    judged
-        What the controls show; None of wordings.
+    kind : "wording" or "control".
+    runs : By the wording or control; "none" is the run itself.
+    judged : What the controls show; None of wordings.
     """
 
     kind: str

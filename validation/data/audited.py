@@ -31,12 +31,9 @@ def known_of(name: str, environment: Environment, unit: str, n: int) -> str:
 
     Parameters
     ----------
-    name
-        The measure.
-    environment
-        The experiment, as it was taken.
-    unit, n
-        What the estimate rests on, and how many of it.
+    name : The measure.
+    environment : The experiment, as it was taken.
+    unit, n : What the estimate rests on, and how many of it.
     """
     table = audits()
     rows = table[(table["conclusion"] == name) & (table["unit"] == unit)]
@@ -68,10 +65,8 @@ def smallest_found(conclusion: str, kind: str, unit: str, n: int, power: float =
 
     Parameters
     ----------
-    conclusion, kind
-        A page, and a test on it.
-    unit, n
-        What the test rests on, and how many of it.
+    conclusion, kind : A page, and a test on it.
+    unit, n : What the test rests on, and how many of it.
     """
     table = audits()
     rows = table[(table["conclusion"] == conclusion) & (table["kind"] == kind)]

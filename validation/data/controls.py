@@ -135,11 +135,9 @@ def control_values(
 
     Parameters
     ----------
-    frames
-        By control, "" for the run: columns outcome, action and response, indexed by session and
-        trial.
-    configuration
-        Of the run: seed and address.
+    frames : By control, "" for the run: columns outcome, action and response, indexed by session
+        and trial.
+    configuration : Of the run: seed and address.
     """
     if name == "instruction":
         frame = frames[name][frames[name]["outcome"] != "error"]  # nobody has read the others

@@ -65,14 +65,10 @@ class Exchanged:
 
     Parameters
     ----------
-    answered
-        The trials.
-    out
-        Where they were written; None if nowhere.
-    account
-        What became of every row that came in; None of files in a form of ours.
-    warning
-        What a reader of the file may not expect.
+    answered : The trials.
+    out : Where they were written; None if nowhere.
+    account : What became of every row that came in; None of files in a form of ours.
+    warning : What a reader of the file may not expect.
     """
 
     answered: Trials
@@ -81,7 +77,6 @@ class Exchanged:
     warning: str = ""
 
     def __str__(self) -> str:
-        """Say what was understood, and where it is."""
         written = f"{self.answered}\nNothing was written; --out trials.parquet writes it."
         if self.out is not None:
             written = f"{self.answered}, written to {self.out}"

@@ -30,8 +30,7 @@ def regress_on_features(
 
     Parameters
     ----------
-    feature
-        The features that enter; all that are numbers if None.
+    feature : The features that enter; all that are numbers if None.
     """
     numbers = features.select_dtypes(include=["number", "bool"])
     names = [str(name) for name in numbers if name not in ("participant", base_model)]
@@ -76,17 +75,12 @@ def feature_regression(
 
     Parameters
     ----------
-    scores
-        Columns participant, metric and score.
-    features
-        Columns participant, the base model, and the regressors,
-        which are numbers (0 and 1 for yes and no).
-    regressors
-        The features that enter.
-    base_model
-        The column that says from which model a participant was made.
-    standardise
-        Whether to divide scores and features by their standard deviations.
+    scores : Columns participant, metric and score.
+    features : Columns participant, the base model, and the regressors, which are numbers (0 and 1
+        for yes and no).
+    regressors : The features that enter.
+    base_model : The column that says from which model a participant was made.
+    standardise : Whether to divide scores and features by their standard deviations.
 
     Returns
     -------

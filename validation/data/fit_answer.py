@@ -21,10 +21,8 @@ class Fit(Result):
 
     Parameters
     ----------
-    posterior
-        Of a hierarchical fit, its draws; saved as posterior.nc (see `read_posterior`).
-    predicted
-        Of a hierarchical fit, simulated answers by name, [replicates, rows of the data].
+    posterior : Of a hierarchical fit, its draws; saved as posterior.nc (see `read_posterior`).
+    predicted : Of a hierarchical fit, simulated answers by name, [replicates, rows of the data].
     """
 
     posterior: HierarchicalFit | None = field(default=None, repr=False, compare=False)

@@ -97,8 +97,7 @@ def group_fit(
 
     Parameters
     ----------
-    usual
-        Sampling options where none are given.
+    usual : Sampling options where none are given.
 
     Returns
     -------

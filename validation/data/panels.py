@@ -30,14 +30,11 @@ class PanelRows:
 
     Parameters
     ----------
-    environment
-        The experiment.
-    columns
-        Stimuli, answers, rewards; each [rows].
-    session
-        Number of each row's session, one that no other subject's session has, [rows].
-    reference
-        The recorded rows, if these are simulated: rewards are cut at the mean of the recorded ones.
+    environment : The experiment.
+    columns : Stimuli, answers, rewards; each [rows].
+    session : Number of each row's session, one that no other subject's session has, [rows].
+    reference : The recorded rows, if these are simulated: rewards are cut at the mean of the
+        recorded ones.
     """
 
     def __init__(
@@ -51,7 +48,6 @@ class PanelRows:
         self.columns, self.reference = columns, reference
 
     def __len__(self) -> int:
-        """Count the rows."""
         return len(self.session)
 
     def __getitem__(self, name: str) -> Numbers:
@@ -116,12 +112,9 @@ class Panel:
 
     Parameters
     ----------
-    title, x, y
-        What it is about; what its positions are; of what it shows the mean.
-    look
-        Reads the points off rows; KeyError where a column is missing.
-    series
-        What series are called; () for one without a name.
+    title, x, y : What it is about; what its positions are; of what it shows the mean.
+    look : Reads the points off rows; KeyError where a column is missing.
+    series : What series are called; () for one without a name.
     """
 
     title: str
@@ -158,14 +151,10 @@ class Cells:
 
     Parameters
     ----------
-    panel
-        Whose cells these are.
-    edges
-        Between positions, in order.
-    x
-        Mean position of each cell, [cells].
-    kept
-        Which cells of the whole grid of series and positions these are, [cells].
+    panel : Whose cells these are.
+    edges : Between positions, in order.
+    x : Mean position of each cell, [cells].
+    kept : Which cells of the whole grid of series and positions these are, [cells].
     """
 
     panel: Panel
@@ -185,10 +174,8 @@ class Cells:
 
         Parameters
         ----------
-        owner
-            Which of n sets each row belongs to, [rows].
-        of_x
-            Take the mean of the positions instead.
+        owner : Which of n sets each row belongs to, [rows].
+        of_x : Take the mean of the positions instead.
         """
         points = self.panel.look(rows)
         across = len(self.edges) + 1
@@ -251,10 +238,8 @@ def panel_means(
 
     Parameters
     ----------
-    shown
-        The rows that say in which cells there is a mean.
-    rows
-        Those whose means are taken.
+    shown : The rows that say in which cells there is a mean.
+    rows : Those whose means are taken.
     """
     for panel in panels_of(environment):
         cells = panel.cells(shown)

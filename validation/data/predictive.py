@@ -57,18 +57,12 @@ class Replicated:
 
     Parameters
     ----------
-    relived
-        The recorded sessions.
-    environment
-        The experiment.
-    model
-        Who lives them.
-    theta, lapse
-        Draws of all parameters, [R, N, P], and of the lapse rate, [R, N] or None.
-    units
-        The subjects, positions in N.
-    seed
-        Of the stream.
+    relived : The recorded sessions.
+    environment : The experiment.
+    model : Who lives them.
+    theta, lapse : Draws of all parameters, [R, N, P], and of the lapse rate, [R, N] or None.
+    units : The subjects, positions in N.
+    seed : Of the stream.
     """
 
     relived: Relived
@@ -219,10 +213,8 @@ def replicated_from(
 
     Parameters
     ----------
-    draws
-        Of the estimated parameters on the natural scale, [draws, N, K].
-    usable
-        Which subjects have draws that can be trusted, [N].
+    draws : Of the estimated parameters on the natural scale, [draws, N, K].
+    usable : Which subjects have draws that can be trusted, [N].
     """
     answered = relived.recorded.answered.sum(axis=1)
     rows = np.bincount(relived.unit, answered, minlength=relived.n_units).astype(np.int64)
@@ -242,15 +234,12 @@ class PredictedAnswers:
 
     Parameters
     ----------
-    replicated
-        What is simulated.
-    n_rows
-        How many rows the data have; those of subjects who are passed over have no answers.
+    replicated : What is simulated.
+    n_rows : How many rows the data have; those of subjects who are passed over have no answers.
 
     Attributes
     ----------
-    answers
-        By name, [R, rows]; NaN where there are none.
+    answers : By name, [R, rows]; NaN where there are none.
     """
 
     def __init__(self, replicated: Replicated, n_rows: int):

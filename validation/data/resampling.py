@@ -33,13 +33,10 @@ class Recorded:
 
     Parameters
     ----------
-    columns
-        Each [N, T]. A position without a row has the value of the last row before it, or else of
-        the session's first row.
-    there
-        Where a row is, [N, T].
-    answered
-        Where a row with an answer is, [N, T].
+    columns : Each [N, T]. A position without a row has the value of the last row before it, or else
+        of the session's first row.
+    there : Where a row is, [N, T].
+    answered : Where a row with an answer is, [N, T].
     """
 
     columns: Mapping[str, NDArray[Any]]

@@ -81,10 +81,8 @@ def chosen_rivals(
 
     Parameters
     ----------
-    against
-        Names of rivals; one that cannot play the experiment is left out.
-    every
-        Whether all models of the experiment are rivals.
+    against : Names of rivals; one that cannot play the experiment is left out.
+    every : Whether all models of the experiment are rivals.
 
     Raises
     ------

@@ -55,11 +55,9 @@ def scaled(frame: pd.DataFrame, unsigned: bool = False) -> pd.DataFrame:
 
     Parameters
     ----------
-    frame
-        Columns value, standard_error, low, high, random, random_error and reference.
-    unsigned
-        Whether normalised scores lose their sign, as in CogBench's code; the interval then goes
-        from 0 where both signs are possible.
+    frame : Columns value, standard_error, low, high, random, random_error and reference.
+    unsigned : Whether normalised scores lose their sign, as in CogBench's code; the interval then
+        goes from 0 where both signs are possible.
 
     Returns
     -------
@@ -97,10 +95,8 @@ def with_random(
 
     Parameters
     ----------
-    scores
-        Columns experiment and metric.
-    designs
-        The design of each experiment, by name; NaN stands where there is none.
+    scores : Columns experiment and metric.
+    designs : The design of each experiment, by name; NaN stands where there is none.
     """
     keys = list(zip(scores["experiment"], scores["metric"], strict=True))
     zero = {
@@ -172,8 +168,7 @@ def read_reference(
 
     Parameters
     ----------
-    scored
-        The metrics that have a scale, with their experiments.
+    scored : The metrics that have a scale, with their experiments.
 
     Raises
     ------

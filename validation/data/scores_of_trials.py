@@ -125,10 +125,8 @@ class Scored(NamedTuple):
 
     Parameters
     ----------
-    scores
-        As `table`, with the influences of sessions.
-    trials
-        With the participant of each row.
+    scores : As `table`, with the influences of sessions.
+    trials : With the participant of each row.
     """
 
     result: Result
@@ -337,12 +335,9 @@ def reference_of(
 
     Parameters
     ----------
-    scores
-        Columns experiment, measure and metric, of what is scored.
-    designs
-        The design in which it was scored, by experiment.
-    environment
-        The experiment of trials that do not name theirs.
+    scores : Columns experiment, measure and metric, of what is scored.
+    designs : The design in which it was scored, by experiment.
+    environment : The experiment of trials that do not name theirs.
 
     Raises
     ------
@@ -552,8 +547,7 @@ def measured(
 
     Parameters
     ----------
-    label
-        The sample of each trial.
+    label : The sample of each trial.
     """
     samples = list(dict.fromkeys(label))
     columns = [_estimates(name, environment, trials, label, scoring) for name in names]

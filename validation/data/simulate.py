@@ -31,10 +31,8 @@ class Simulated:
 
     Parameters
     ----------
-    answered
-        The trials.
-    question, trials_per_session
-        What was asked, and how long a session is.
+    answered : The trials.
+    question, trials_per_session : What was asked, and how long a session is.
     """
 
     answered: Trials
@@ -42,7 +40,6 @@ class Simulated:
     trials_per_session: int
 
     def __str__(self) -> str:
-        """Return the trials as CSV, or where they are."""
         out = self.question.out
         if out is None:
             return csv_text(self.answered.frame).rstrip("\n")

@@ -63,14 +63,10 @@ class Relived:
 
     Parameters
     ----------
-    recorded
-        All sessions; a session of which several units have trials stands once for each.
-    unit
-        The unit of each session.
-    n_units
-        How many units there are.
-    session, slot
-        Of each row of the data, the session and its row there, [rows].
+    recorded : All sessions; a session of which several units have trials stands once for each.
+    unit : The unit of each session.
+    n_units : How many units there are.
+    session, slot : Of each row of the data, the session and its row there, [rows].
     """
 
     recorded: Recorded
@@ -193,10 +189,8 @@ def support_of(
 
     Parameters
     ----------
-    data
-        What was fitted.
-    fit
-        Posteriors of the data under the model's prior, or their hierarchical fit; None where
+    data : What was fitted.
+    fit : Posteriors of the data under the model's prior, or their hierarchical fit; None where
         there are none yet.
 
     Returns

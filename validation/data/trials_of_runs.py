@@ -285,8 +285,7 @@ def named_by_file(whole: pd.DataFrame, parts: Mapping[str, pd.DataFrame]) -> pd.
 
     Parameters
     ----------
-    whole
-        The rows of the parts, one after the other.
+    whole : The rows of the parts, one after the other.
     """
     file = np.repeat(np.array(list(parts), dtype=object), [len(part) for part in parts.values()])
     for column in (ALONE, BY):
@@ -368,8 +367,7 @@ def agreed_design(
 
     Parameters
     ----------
-    by_run
-        By name of the run, the settings of its experiments; a run may tell none.
+    by_run : By name of the run, the settings of its experiments; a run may tell none.
 
     Raises
     ------

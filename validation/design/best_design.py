@@ -234,8 +234,7 @@ class _Search:
 
     Parameters
     ----------
-    start
-        The study of the search's folder: all designs at the whole budget.
+    start : The study of the search's folder: all designs at the whole budget.
     """
 
     start: Study
@@ -392,8 +391,7 @@ class _Fresh:
 
     Parameters
     ----------
-    designs
-        Position of each cell group's design, and its part of the budget.
+    designs : Position of each cell group's design, and its part of the budget.
     """
 
     search: _Search

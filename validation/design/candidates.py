@@ -38,8 +38,7 @@ class Size:
 
     Parameters
     ----------
-    cost
-        In the budget's unit, all subjects, sessions and conditions together.
+    cost : In the budget's unit, all subjects, sessions and conditions together.
     """
 
     subjects: int
@@ -53,10 +52,8 @@ class Candidate:
 
     Parameters
     ----------
-    role
-        "shipped", "published" (the paper's, where it is another one) or "searched".
-    sizes
-        From the smallest part of the budget that affords it to the whole.
+    role : "shipped", "published" (the paper's, where it is another one) or "searched".
+    sizes : From the smallest part of the budget that affords it to the whole.
     """
 
     role: str
@@ -70,14 +67,10 @@ class BudgetShares:
 
     Parameters
     ----------
-    subjects
-        How many, or None where as many as the budget affords.
-    sessions
-        Of each, or None where as many as the budget affords.
-    conditions
-        How often all of that is run: 2 for two groups or two conditions.
-    least
-        Units (subjects, or sessions of one agent) that an analysis needs.
+    subjects : How many, or None where as many as the budget affords.
+    sessions : Of each, or None where as many as the budget affords.
+    conditions : How often all of that is run: 2 for two groups or two conditions.
+    least : Units (subjects, or sessions of one agent) that an analysis needs.
     """
 
     subjects: int | None
@@ -218,10 +211,8 @@ class Space:
 
         Parameters
         ----------
-        fixed
-            Settings that were given, which are searched only if they are named.
-        sessions
-            Whether sessions of a participant can be searched.
+        fixed : Settings that were given, which are searched only if they are named.
+        sessions : Whether sessions of a participant can be searched.
         """
         declared = ranges_of(environment)
         known = declared | ({"sessions": Searched((Span(1, 16),))} if sessions else {})
@@ -278,8 +269,7 @@ def candidates(
 
     Parameters
     ----------
-    possible
-        Raises ValueError for an experiment in which the goal cannot be pursued.
+    possible : Raises ValueError for an experiment in which the goal cannot be pursued.
 
     Raises
     ------

@@ -38,12 +38,9 @@ class Goal:
 
     Parameters
     ----------
-    kind
-        What `names` are.
-    names
-        Parameters, rival models, or the one measure.
-    size
-        Of the effect, or `PILOT`.
+    kind : What `names` are.
+    names : Parameters, rival models, or the one measure.
+    size : Of the effect, or `PILOT`.
     """
 
     kind: Kind
@@ -80,7 +77,6 @@ class Goal:
         return cls("parameters", tuple(names))
 
     def __str__(self) -> str:
-        """Say what it is."""
         names = " and ".join(self.names)
         if self.size == PILOT:
             return f"the pilot's {names}"

@@ -20,11 +20,9 @@ class Measured:
 
     Parameters
     ----------
-    attempted, failed
-        Data sets; those that could not be judged, which are left out of the means. Of an effect
-        they count as not rejecting.
-    scores
-        Means by name: score, information (bits), and what is known of each parameter.
+    attempted, failed : Data sets; those that could not be judged, which are left out of the means.
+        Of an effect they count as not rejecting.
+    scores : Means by name: score, information (bits), and what is known of each parameter.
     """
 
     attempted: int
@@ -32,7 +30,6 @@ class Measured:
     scores: Mapping[str, Score]
 
     def __getitem__(self, name: str) -> Score:
-        """Return a mean; nothing where there is none."""
         return self.scores.get(name, NOTHING)
 
     @property
@@ -70,8 +67,7 @@ def difference(rows: Rows, first: Sequence[int], second: Sequence[int], name: st
 
     Parameters
     ----------
-    first, second
-        The cells of each, in the same order; those of a pair have the same agents.
+    first, second : The cells of each, in the same order; those of a pair have the same agents.
     """
     parts = []
     for a, b in zip(first, second, strict=True):

@@ -92,10 +92,9 @@ def study(question: Audit) -> Study:
 
     Parameters
     ----------
-    question
-        Its settings: `tests` (all of `TESTS` if none), by model the values of its dial (`DIALS` if
-        none), how P(z | x) is elicited (`parts`, see `Diagnosis`), and the others of `SETTINGS`.
-        Its replicates are deciders for each value of a dial.
+    question : Its settings: `tests` (all of `TESTS` if none), by model the values of its dial
+        (`DIALS` if none), how P(z | x) is elicited (`parts`, see `Diagnosis`), and the others of
+        `SETTINGS`. Its replicates are deciders for each value of a dial.
 
     Raises
     ------

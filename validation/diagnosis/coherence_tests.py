@@ -50,12 +50,9 @@ def coherence_tests(
 
     Parameters
     ----------
-    learner
-        Of the predictive gain, see `predictive_gain`.
-    permutations, bootstraps, seed
-        Of the tests, of the intervals, and of both.
-    tests
-        Which are computed.
+    learner : Of the predictive gain, see `predictive_gain`.
+    permutations, bootstraps, seed : Of the tests, of the intervals, and of both.
+    tests : Which are computed.
 
     Returns
     -------

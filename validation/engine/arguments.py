@@ -124,8 +124,7 @@ def check_settings(settings: Mapping[str, Any], known: Mapping[str, Any]) -> Non
 
     Parameters
     ----------
-    known
-        Each setting with its default, or a value like it; a list is of numbers.
+    known : Each setting with its default, or a value like it; a list is of numbers.
     """
     names = {int: "a whole number", float: "a number", str: "text", list: "numbers"}
     for name, value in settings.items():
@@ -152,12 +151,9 @@ def resolve_chosen(
 
     Parameters
     ----------
-    questions
-        How many there are.
-    adaptive
-        The model for whose parameters they are chosen; None for those that come first.
-    fixed
-        Parameters of the model that are known.
+    questions : How many there are.
+    adaptive : The model for whose parameters they are chosen; None for those that come first.
+    fixed : Parameters of the model that are known.
 
     Raises
     ------

@@ -30,29 +30,18 @@ class Population(Stored):
 
     Parameters
     ----------
-    group
-        "hyperprior": mean and spread of each replicate's group are drawn from the hyperpriors.
-    group_mean, group_sd
-        Mean and spread of the group by parameter, on the unconstrained scale.
-    group_draws
-        Draws of a pilot's posterior, of which each replicate has one: "mean" and "sd", each
-        [draws, parameters], and of two groups the "second" mean.
-    pilot, lost
-        What the draws come from; how many answers it lacks, and of how many.
-    correlation, correlated
-        Correlations by pair, "alpha, beta"; whether they are drawn.
-    formula
-        Of sessions, with weights that are drawn.
-    effect, effect_sd
-        What the group has of the measure, and its spread over data sets.
-    own_effect
-        Whether the effect is the pilot's own.
-    condition
-        "second" for the other group or condition of a comparison.
-    dial, observer
-        Of an audit's known agents: the position of their dial, or their kind.
-    number, trials
-        Of an audit: what the addresses of its draws begin with.
+    group : "hyperprior": mean and spread of each replicate's group are drawn from the hyperpriors.
+    group_mean, group_sd : Mean and spread of the group by parameter, on the unconstrained scale.
+    group_draws : Draws of a pilot's posterior, of which each replicate has one: "mean" and "sd",
+        each [draws, parameters], and of two groups the "second" mean.
+    pilot, lost : What the draws come from; how many answers it lacks, and of how many.
+    correlation, correlated : Correlations by pair, "alpha, beta"; whether they are drawn.
+    formula : Of sessions, with weights that are drawn.
+    effect, effect_sd : What the group has of the measure, and its spread over data sets.
+    own_effect : Whether the effect is the pilot's own.
+    condition : "second" for the other group or condition of a comparison.
+    dial, observer : Of an audit's known agents: the position of their dial, or their kind.
+    number, trials : Of an audit: what the addresses of its draws begin with.
     """
 
     group: Literal["hyperprior"] | None = None
@@ -80,35 +69,24 @@ class CellAnalysis(Stored):
 
     Parameters
     ----------
-    fixed, fit_lapse, all_trials
-        Of a fit: what is held, whether a lapse rate is estimated, and whether all trials are read.
-    intervals
-        Of point estimates: "laplace" or "posterior".
-    questions, adaptive
-        How many questions are chosen one by one, and for which model's parameters.
-    rivals, criteria, lapse_in, separate
-        Models that are compared, by which criteria, which of them have a lapse rate, and the
-        columns that sequences are left out by.
-    measure, comparison
-        What is tested, and whether in one condition, between groups or in pairs.
-    width, rope
-        What is counted instead of rejections: narrow intervals, or equivalence.
-    rule, unit
-        Of a study that stops: the rule, and whether it counts subjects or sessions.
-    run, dollars
-        What a run took, and the lowest and highest price of the whole design by it.
-    goal, role, sizes, named
-        Of a search for a design: what it is for, what the design is in it, subjects, sessions and
-        cost at each part of the budget, and the parameters that count.
-    quantities, around, simulator
-        Of calibration: further quantities, the data set that truths are drawn around, and the file
-        that plays the sessions.
-    contaminants
-        What happens to answers in words.
-    tests, permutations, bootstraps
-        Of the audit of coherence.
-    tasks, prior_weight, shift, sigma, threshold
-        Of the audit of the consistency score.
+    fixed, fit_lapse, all_trials : Of a fit: what is held, whether a lapse rate is estimated, and
+        whether all trials are read.
+    intervals : Of point estimates: "laplace" or "posterior".
+    questions, adaptive : How many questions are chosen one by one, and for which model's
+        parameters.
+    rivals, criteria, lapse_in, separate : Models that are compared, by which criteria, which of
+        them have a lapse rate, and the columns that sequences are left out by.
+    measure, comparison : What is tested, and whether in one condition, between groups or in pairs.
+    width, rope : What is counted instead of rejections: narrow intervals, or equivalence.
+    rule, unit : Of a study that stops: the rule, and whether it counts subjects or sessions.
+    run, dollars : What a run took, and the lowest and highest price of the whole design by it.
+    goal, role, sizes, named : Of a search for a design: what it is for, what the design is in it,
+        subjects, sessions and cost at each part of the budget, and the parameters that count.
+    quantities, around, simulator : Of calibration: further quantities, the data set that truths are
+        drawn around, and the file that plays the sessions.
+    contaminants : What happens to answers in words.
+    tests, permutations, bootstraps : Of the audit of coherence.
+    tasks, prior_weight, shift, sigma, threshold : Of the audit of the consistency score.
     """
 
     fixed: Mapping[str, float] = field(default_factory=dict)
@@ -153,26 +131,16 @@ class Cell:
 
     Parameters
     ----------
-    environment, settings
-        Name and constructor arguments of the experiment.
-    model
-        Name of the model that generates the behaviour.
-    truth
-        Parameters held at a value; the others are drawn.
-    lapse
-        Lapse rate of the simulated subjects.
-    population
-        How the other parameters are drawn.
-    common
-        Designs with the same number share their random numbers.
-    step
-        Of a search, the name of the step that it is a part of.
-    sessions, subjects
-        Sessions each subject lives; subjects in a replicate.
-    method, analysis
-        How it is analysed; these do not enter the data's seeds.
-    batch
-        Units per batch; no result depends on it.
+    environment, settings : Name and constructor arguments of the experiment.
+    model : Name of the model that generates the behaviour.
+    truth : Parameters held at a value; the others are drawn.
+    lapse : Lapse rate of the simulated subjects.
+    population : How the other parameters are drawn.
+    common : Designs with the same number share their random numbers.
+    step : Of a search, the name of the step that it is a part of.
+    sessions, subjects : Sessions each subject lives; subjects in a replicate.
+    method, analysis : How it is analysed; these do not enter the data's seeds.
+    batch : Units per batch; no result depends on it.
     """
 
     environment: str

@@ -126,14 +126,11 @@ def draw_group(
 
     Parameters
     ----------
-    mean, spread
-        Of the parameters, [K].
-    standard
-        Standard normal numbers, a row for each subject, [n, K].
-    design
-        Of a formula, for as many subjects; None for parameters that go together and nothing else.
-    address
-        Seed and address of the stream that the rest is drawn from.
+    mean, spread : Of the parameters, [K].
+    standard : Standard normal numbers, a row for each subject, [n, K].
+    design : Of a formula, for as many subjects; None for parameters that go together and nothing
+        else.
+    address : Seed and address of the stream that the rest is drawn from.
     """
     n, k = standard.shape
     deviations = Deviations.plain(parameters, n, True) if design is None else design.deviations

@@ -38,11 +38,9 @@ def run(study: Study, work: Work, say: Callable[[Rows], Answer], running: Runnin
 
     Parameters
     ----------
-    work
-        A module-level function of (study, batch, threads) that returns a row for each unit, with
+    work : A module-level function of (study, batch, threads) that returns a row for each unit, with
         at least `status` and `message`; it may use so many threads (None: all cores).
-    running
-        Where and how.
+    running : Where and how.
 
     Raises
     ------
@@ -83,8 +81,7 @@ def computed_steps(start: Study, work: Work, running: Running) -> Step:
 
     Parameters
     ----------
-    start
-        The study that names the search, which its folder bears; of it nothing is computed.
+    start : The study that names the search, which its folder bears; of it nothing is computed.
     """
     if running.share is not None:
         raise ValueError("A search goes step by step and has no shares; use workers or dask.")

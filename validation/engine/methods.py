@@ -23,12 +23,10 @@ def methods_text(verb: str, options: Mapping[str, Any], version: str) -> str:
 
     Parameters
     ----------
-    verb
-        The command, "recover" for instance.
-    options
-        The values of its options. A sentence that names a value that was not given is left out.
-    version
-        Of knownminds.
+    verb : The command, "recover" for instance.
+    options : The values of its options. A sentence that names a value that was not given is left
+        out.
+    version : Of knownminds.
     """
     content = _sentences()
     if verb not in content:

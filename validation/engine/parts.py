@@ -24,10 +24,8 @@ class Drawing:
 
     Parameters
     ----------
-    data
-        Saved as CSV beside the pictures.
-    draw
-        Returns a Matplotlib figure of the frame.
+    data : Saved as CSV beside the pictures.
+    draw : Returns a Matplotlib figure of the frame.
     """
 
     data: pd.DataFrame
@@ -44,18 +42,12 @@ class Part:
 
     Parameters
     ----------
-    name
-        Of the file of its rows.
-    title, text
-        Its head, and the paragraph below it.
-    rows
-        The tidy frame that its tables and figures are views of; saved whole.
-    tables, figures
-        By title, and by caption, as in `Result`.
-    command
-        The command line that computes its numbers from files; "" if there is none.
-    folded
-        Whether a page shows its title alone until a reader opens it.
+    name : Of the file of its rows.
+    title, text : Its head, and the paragraph below it.
+    rows : The tidy frame that its tables and figures are views of; saved whole.
+    tables, figures : By title, and by caption, as in `Result`.
+    command : The command line that computes its numbers from files; "" if there is none.
+    folded : Whether a page shows its title alone until a reader opens it.
     """
 
     name: str

@@ -38,17 +38,13 @@ class Subjects:
 
     Parameters
     ----------
-    theta
-        Natural scale, [n, P].
-    replicate, number
-        Replicate and number within it of each subject, [n].
-    group_mean, group_sd
-        What they were drawn from, one row per replicate of the batch, [R, P], on the
-        unconstrained scale.
-    of_session
-        Of a group whose parameters change from session to session: of each, [sessions, n, P].
-    terms
-        What else was drawn, one number per replicate: "cor(alpha, beta)", see `draw_group`.
+    theta : Natural scale, [n, P].
+    replicate, number : Replicate and number within it of each subject, [n].
+    group_mean, group_sd : What they were drawn from, one row per replicate of the batch, [R, P], on
+        the unconstrained scale.
+    of_session : Of a group whose parameters change from session to session: of each, [sessions, n,
+        P].
+    terms : What else was drawn, one number per replicate: "cor(alpha, beta)", see `draw_group`.
     """
 
     theta: Array
@@ -183,14 +179,11 @@ class PlayedSessions:
 
     Parameters
     ----------
-    environment
-        What was played.
-    columns
-        Stimulus columns, action and reward, [trials].
-    subject, session
-        Position of the subject in the batch, and number of its session, of each trial.
-    n_subjects
-        How many subjects there are.
+    environment : What was played.
+    columns : Stimulus columns, action and reward, [trials].
+    subject, session : Position of the subject in the batch, and number of its session, of each
+        trial.
+    n_subjects : How many subjects there are.
     """
 
     environment: Environment

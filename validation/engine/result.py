@@ -31,46 +31,27 @@ class Result:
 
     Parameters
     ----------
-    title
-        The question.
-    verdicts
-        By what they are about; words and thresholds are those of `verdicts`.
-    tables
-        By title, first the one that answers. The index names the rows; cells are numbers, texts or
-        `Score`s. Tables without rows are left out.
-    shows
-        Columns of the first table that a terminal shows, the most important first; all that it has
-        room for if none are named.
-    leads
-        Title of the table that a terminal shows; the first if none is named.
-    counts
-        What was attempted, by its status: {"fits": {"ok": 43, "flat": 7}}.
-    figures
-        By caption.
-    parts
-        Parts of this part; they stand after its tables and figures.
-    warnings
-        What was found in the data that a reader may not expect; a terminal shows them.
-    notes
-        Fixed texts: what columns mean, and rules.
-    attempted, failed
-        Units (subjects, data sets), and those without a result.
-    missing
-        Units of a study that is not finished that are not there yet.
-    rows
-        The units, one each, from which tables and figures are made.
-    options
-        The values of the command's options.
-    facts
-        What the methods paragraph says besides the options.
-    command
-        The command line that asks it again; "" if there is none.
-    seconds
-        Computing time, summed over processes.
-    versions
-        Of the packages that the numbers depend on.
-    exit_code
-        Of the command.
+    title : The question.
+    verdicts : By what they are about; words and thresholds are those of `verdicts`.
+    tables : By title, first the one that answers. The index names the rows; cells are numbers,
+        texts or `Score`s. Tables without rows are left out.
+    shows : Columns of the first table that a terminal shows, the most important first; all that it
+        has room for if none are named.
+    leads : Title of the table that a terminal shows; the first if none is named.
+    counts : What was attempted, by its status: {"fits": {"ok": 43, "flat": 7}}.
+    figures : By caption.
+    parts : Parts of this part; they stand after its tables and figures.
+    warnings : What was found in the data that a reader may not expect; a terminal shows them.
+    notes : Fixed texts: what columns mean, and rules.
+    attempted, failed : Units (subjects, data sets), and those without a result.
+    missing : Units of a study that is not finished that are not there yet.
+    rows : The units, one each, from which tables and figures are made.
+    options : The values of the command's options.
+    facts : What the methods paragraph says besides the options.
+    command : The command line that asks it again; "" if there is none.
+    seconds : Computing time, summed over processes.
+    versions : Of the packages that the numbers depend on.
+    exit_code : Of the command.
     """
 
     title: str
@@ -216,7 +197,6 @@ class Result:
         return write_page(self, folder)
 
     def __repr__(self) -> str:
-        """Return a line; `print` shows all."""
         sizes = {"verdict": self.verdicts, "table": self.tables, "figure": self.figures}
         told = ", ".join(f"{len(v)} {k}{'' if len(v) == 1 else 's'}" for k, v in sizes.items())
         return f"<Result: {self.title} {told}>"
@@ -247,10 +227,8 @@ class Text:
 
     Parameters
     ----------
-    words
-        All there is to say.
-    content
-        What JSON has; the words if there is nothing else.
+    words : All there is to say.
+    content : What JSON has; the words if there is nothing else.
     """
 
     words: str
@@ -262,5 +240,4 @@ class Text:
         return plain_values(self.content) if self.content else {"text": self.words}
 
     def __str__(self) -> str:
-        """Return the words."""
         return self.words

@@ -36,7 +36,6 @@ class Score:
         )
 
     def __float__(self) -> float:
-        """The value."""
         return self.value
 
 
@@ -56,7 +55,6 @@ class Interval:
         return f"{self.value:z.3f} ({ends})"
 
     def __float__(self) -> float:
-        """The value."""
         return self.value
 
 
@@ -105,16 +103,12 @@ class Agreement:
 
     Parameters
     ----------
-    n
-        Pairs.
-    bias, rmse
-        Mean and root mean square of y - x.
-    r, concordance
-        Pearson's correlation; Lin's (1989), which counts bias as well.
-    shrinkage
-        1 - slope of y on x: 0 none, 1 complete.
-    truth_varies, finite
-        Whether x differs between rows; whether squares of all values are numbers.
+    n : Pairs.
+    bias, rmse : Mean and root mean square of y - x.
+    r, concordance : Pearson's correlation; Lin's (1989), which counts bias as well.
+    shrinkage : 1 - slope of y on x: 0 none, 1 complete.
+    truth_varies, finite : Whether x differs between rows; whether squares of all values are
+        numbers.
     """
 
     n: int

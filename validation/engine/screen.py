@@ -63,8 +63,7 @@ def screen(result: Said, where: str) -> str:
 
     Parameters
     ----------
-    where
-        The rest is shown: "--full".
+    where : The rest is shown: "--full".
     """
     width = width_of_screen()
     lines = wrap(result.title, width) or [""]

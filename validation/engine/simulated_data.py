@@ -32,10 +32,8 @@ def simulated_data(
 
     Parameters
     ----------
-    truth
-        Parameters that are the same for all; the others are drawn.
-    chosen
-        How the questions of a session are chosen; None to ask all.
+    truth : Parameters that are the same for all; the others are drawn.
+    chosen : How the questions of a session are chosen; None to ask all.
     """
     for name, count in (("subjects", subjects), ("sessions", sessions)):
         if count < 1:

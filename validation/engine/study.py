@@ -45,7 +45,6 @@ class Batch:
     last: int
 
     def __len__(self) -> int:
-        """Count the units."""
         return self.last - self.first
 
 
@@ -58,14 +57,10 @@ class Study:
 
     Parameters
     ----------
-    command
-        What is studied, "recover" for instance.
-    question
-        The command's options by name; None and empty values were not.
-    unit
-        What a row of the results is about: every subject of every replicate, or every replicate.
-    remarks
-        What was known about each cell before anything was computed, sentences.
+    command : What is studied, "recover" for instance.
+    question : The command's options by name; None and empty values were not.
+    unit : What a row of the results is about: every subject of every replicate, or every replicate.
+    remarks : What was known about each cell before anything was computed, sentences.
     """
 
     command: str
@@ -77,7 +72,6 @@ class Study:
     remarks: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        """Check the counts."""
         counts = {"replicates": self.replicates}
         for name in ("subjects", "sessions", "batch"):
             counts[name] = min(getattr(cell, name) for cell in self.cells)
@@ -177,12 +171,9 @@ class Rows:
 
     Parameters
     ----------
-    study
-        What was studied.
-    frame
-        All rows, in the order of the study.
-    versions
-        Of the packages that computed them; several where a study was resumed with others.
+    study : What was studied.
+    frame : All rows, in the order of the study.
+    versions : Of the packages that computed them; several where a study was resumed with others.
     """
 
     study: Study

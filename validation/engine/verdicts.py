@@ -97,17 +97,14 @@ class More:
 
     Parameters
     ----------
-    count
-        None where no feasible number would.
-    unit
-        Of what: "subject", "replicate", "data set".
+    count : None where no feasible number would.
+    unit : Of what: "subject", "replicate", "data set".
     """
 
     count: int | None
     unit: str
 
     def __str__(self) -> str:
-        """Say it in a sentence."""
         if self.count is None:
             return f"no feasible number of {self.unit}s decides"
         return f"not judged yet: about {self.count:,} more {self.unit}{'s' * (self.count > 1)}"
@@ -119,10 +116,8 @@ class Verdict:
 
     Parameters
     ----------
-    reasons
-        Each a number with its error and its limits, or why nothing is judged.
-    more
-        What would decide where the word is "between" others; None elsewhere.
+    reasons : Each a number with its error and its limits, or why nothing is judged.
+    more : What would decide where the word is "between" others; None elsewhere.
     """
 
     word: str
@@ -130,7 +125,6 @@ class Verdict:
     more: More | None = None
 
     def __str__(self) -> str:
-        """Word, reasons and what would decide, in one line."""
         parts = [*self.reasons, *([] if self.more is None else [str(self.more)])]
         return f"{self.word} ({'; '.join(parts)})" if parts else self.word
 
@@ -175,12 +169,10 @@ class JudgedNumber:
 
     Parameters
     ----------
-    limits
-        The thresholds, one less than there are words.
-    value, low, high
-        The number, and what it may be: two standard errors to either side, or a 95% interval.
-    reason
-        The number with its error and limits; "" if it needs none.
+    limits : The thresholds, one less than there are words.
+    value, low, high : The number, and what it may be: two standard errors to either side, or a 95%
+        interval.
+    reason : The number with its error and limits; "" if it needs none.
     """
 
     limits: Sequence[float]
@@ -227,12 +219,9 @@ def judge(
 
     Parameters
     ----------
-    words
-        From the word of the lowest numbers to that of the highest.
-    n
-        Fits that the numbers rest on.
-    unit, size
-        What more is needed, and how many fits one of it brings on average.
+    words : From the word of the lowest numbers to that of the highest.
+    n : Fits that the numbers rest on.
+    unit, size : What more is needed, and how many fits one of it brings on average.
     """
     reasons = tuple(one.reason for one in held if one.reason)
     first, last = (max(one.words[k] for one in held) for k in (0, 1))
@@ -281,19 +270,15 @@ def judge_recovery(
 
     Parameters
     ----------
-    r
-        Correlation of estimate and truth, NaN where the estimates do not vary. Fisher's error,
-        1 / sqrt(n - 3) for atanh r, is used where it is larger.
-    coverage
-        Share of the 90% intervals that hold the truth.
-    n
-        Usable fits.
-    failed, attempted
-        Share of the attempted fits that failed or did not converge, and their number (n if None).
-    varies, finite
-        Whether the truth differs between subjects; whether the estimates are small enough for r.
-    unit, size
-        The unit in which more data can be had, and how many fits one unit adds.
+    r : Correlation of estimate and truth, NaN where the estimates do not vary. Fisher's error, 1 /
+        sqrt(n - 3) for atanh r, is used where it is larger.
+    coverage : Share of the 90% intervals that hold the truth.
+    n : Usable fits.
+    failed, attempted : Share of the attempted fits that failed or did not converge, and their
+        number (n if None).
+    varies, finite : Whether the truth differs between subjects; whether the estimates are small
+        enough for r.
+    unit, size : The unit in which more data can be had, and how many fits one unit adds.
     """
     if n < LEAST_FITS:
         return too_few(n, LEAST_FITS)
@@ -336,12 +321,9 @@ def judge_region(width: Score, *, n: int, unit: str = "subject", size: float = 1
 
     Parameters
     ----------
-    width
-        Mean width of the 90% intervals on the unconstrained scale over that of the prior.
-    n
-        Usable fits.
-    unit, size
-        As in `judge_recovery`.
+    width : Mean width of the 90% intervals on the unconstrained scale over that of the prior.
+    n : Usable fits.
+    unit, size : As in `judge_recovery`.
     """
     if n < LEAST_FITS:
         return too_few(n, LEAST_FITS)
@@ -359,14 +341,10 @@ def judge_size(
 
     Parameters
     ----------
-    rejected
-        Share of n data sets in which it rejects.
-    failed
-        Share of the data sets without an estimate.
-    level
-        The share that is promised; limits are half of it and one and a half times it.
-    at_most
-        The promise is that share or less.
+    rejected : Share of n data sets in which it rejects.
+    failed : Share of the data sets without an estimate.
+    level : The share that is promised; limits are half of it and one and a half times it.
+    at_most : The promise is that share or less.
     """
     if n < LEAST_FOR_SIZE:
         return too_few(n, LEAST_FOR_SIZE, "data sets")
@@ -385,8 +363,7 @@ class ControlTest:
 
     Parameters
     ----------
-    control
-        One of `CONTROLS`.
+    control : One of `CONTROLS`.
     """
 
     control: str
@@ -404,7 +381,6 @@ class ControlTest:
         return number, judge(words, [held], n, unit="session")
 
     def __str__(self) -> str:
-        """Return the test as a methods section says it."""
         what, limit = CONTROLS[self.control]
         side = "below" if self.control in PASSED_BELOW else "above"
         return (
@@ -420,14 +396,10 @@ def judge_ranks(
 
     Parameters
     ----------
-    p_value, level
-        Of the test of uniformity; up to the level it rejects.
-    mean
-        Mean rank as a share of the range; 0.5 if uniform.
-    spread
-        Variance of the ranks over that of a posterior of the right width; 1 if uniform.
-    failed
-        Share of the posteriors that failed or did not converge.
+    p_value, level : Of the test of uniformity; up to the level it rejects.
+    mean : Mean rank as a share of the range; 0.5 if uniform.
+    spread : Variance of the ranks over that of a posterior of the right width; 1 if uniform.
+    failed : Share of the posteriors that failed or did not converge.
     """
     test = reason("p", p_value, nan, level)
     if p_value > level:

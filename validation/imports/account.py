@@ -25,17 +25,13 @@ class Entry:
 
     Parameters
     ----------
-    kind
-        One of `KINDS`: a column or row that was worked out from others; an answer that could not
+    kind : One of `KINDS`: a column or row that was worked out from others; an answer that could not
         be taken, whose trial counts as malformed or what else its outcome says; a row that is no
         trial; something that a reader has to know; a setting of the experiment that the files do
         not tell, and one of these that they contradict.
-    what
-        In words.
-    rows
-        How many rows of the files it concerns.
-    example
-        Where the first of them stands.
+    what : In words.
+    rows : How many rows of the files it concerns.
+    example : Where the first of them stands.
     """
 
     kind: str
@@ -44,7 +40,6 @@ class Entry:
     example: str = ""
 
     def __str__(self) -> str:
-        """Return it as a line."""
         count = counted(self.rows, "row")
         text = f"{count}, the first: {self.example}" if self.example else count
         return (
@@ -60,18 +55,12 @@ class Account(TabledResult):
 
     Parameters
     ----------
-    format, environment
-        The format and the experiment, by name.
-    files
-        Their names.
-    rows
-        How many there were, without heads.
-    trials, subjects, sessions
-        How many were made of them.
-    outcomes
-        How many trials have each outcome.
-    entries
-        What was derived, unreadable and left out.
+    format, environment : The format and the experiment, by name.
+    files : Their names.
+    rows : How many there were, without heads.
+    trials, subjects, sessions : How many were made of them.
+    outcomes : How many trials have each outcome.
+    entries : What was derived, unreadable and left out.
     """
 
     format: str
@@ -130,22 +119,14 @@ class CellTable:
 
     Parameters
     ----------
-    name
-        The file's, without its ending.
-    file
-        The file's, with it.
-    cells
-        One row per row of the file.
-    lines
-        Number of each row in the file, from 1, heads not counted, [rows].
-    delimiter
-        Between cells; "" where the file is no text.
-    version
-        Of the experiment, from the file's folder; "" if it tells none.
-    folder
-        The name of that folder.
-    cut
-        Whether the file ends within a row, which was left out.
+    name : The file's, without its ending.
+    file : The file's, with it.
+    cells : One row per row of the file.
+    lines : Number of each row in the file, from 1, heads not counted, [rows].
+    delimiter : Between cells; "" where the file is no text.
+    version : Of the experiment, from the file's folder; "" if it tells none.
+    folder : The name of that folder.
+    cut : Whether the file ends within a row, which was left out.
     """
 
     name: str
@@ -158,7 +139,6 @@ class CellTable:
     cut: bool = False
 
     def __len__(self) -> int:
-        """Count the rows."""
         return len(self.cells)
 
     def row_name(self, row: int) -> str:

@@ -21,11 +21,9 @@ def read_browser(path: Path, tally: Tally) -> CellTable:
 
     Parameters
     ----------
-    path
-        A JSON array of objects, one per screen; or such arrays one per line, or touching; or an
+    path : A JSON array of objects, one per screen; or such arrays one per line, or touching; or an
         object a line.
-    tally
-        Counts the rows.
+    tally : Counts the rows.
 
     Raises
     ------

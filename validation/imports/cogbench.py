@@ -59,8 +59,7 @@ def _runs(table: CellTable, passes: pd.Series[Any] | int = 0) -> pd.DataFrame:
 
     Parameters
     ----------
-    passes
-        Which pass of a run a row is of, from 0, where one id stands for several.
+    passes : Which pass of a run a row is of, from 0, where one id stands for several.
     """
     run = table.cells["run"].astype("str").reset_index(drop=True)
     again = pd.Series(passes, run.index)

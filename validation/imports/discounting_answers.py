@@ -25,12 +25,10 @@ def questions_of_answers(answers: pd.DataFrame, environment: TemporalDiscounting
 
     Parameters
     ----------
-    answers
-        Columns subject, item (0 to 6), action (0 the sooner sum, 1 the later one, missing where
-        nothing was answered), in the order of the items; and session if there are
-        several. Others are kept.
-    environment
-        The questionnaire, with its sums and delays.
+    answers : Columns subject, item (0 to 6), action (0 the sooner sum, 1 the later one, missing
+        where nothing was answered), in the order of the items; and session if there are several.
+        Others are kept.
+    environment : The questionnaire, with its sums and delays.
 
     Raises
     ------

@@ -27,23 +27,15 @@ class Format:
 
     Parameters
     ----------
-    source
-        Where such tables come from, as typed after --from.
-    environment
-        The experiment that its trials are of; "" if the table or the user names it.
-    head
-        Columns by which it is known; all must be there. Names are compared without case and _.
-    read
-        Makes trials of a table; gets the settings that were given, and raises ValueError where no
-        row can be used.
-    without
-        Columns that tell it from a format whose head is part of it.
-    settings
-        Settings of the experiment that follow from the trials.
-    also
-        Columns that are read where they are there.
-    mapping
-        The map that explains it, if one does.
+    source : Where such tables come from, as typed after --from.
+    environment : The experiment that its trials are of; "" if the table or the user names it.
+    head : Columns by which it is known; all must be there. Names are compared without case and _.
+    read : Makes trials of a table; gets the settings that were given, and raises ValueError where
+        no row can be used.
+    without : Columns that tell it from a format whose head is part of it.
+    settings : Settings of the experiment that follow from the trials.
+    also : Columns that are read where they are there.
+    mapping : The map that explains it, if one does.
     """
 
     source: str

@@ -40,12 +40,9 @@ class Imported:
 
     Parameters
     ----------
-    trials
-        What was made.
-    account
-        What became of every row; None of files in a form of ours.
-    mapping
-        The mapping that explained them, if one did.
+    trials : What was made.
+    account : What became of every row; None of files in a form of ours.
+    mapping : The mapping that explained them, if one did.
     """
 
     trials: Trials
@@ -60,14 +57,11 @@ def import_tables(
 
     Parameters
     ----------
-    files
-        Text tables, or with a mapping the JSON of a browser experiment; those of 0 bytes are passed
-        over and counted.
-    question
-        What is known of the files beyond what stands in them; its format is None for what the heads
-        tell.
-    mapping
-        What columns and values are; None for files in formats that are known.
+    files : Text tables, or with a mapping the JSON of a browser experiment; those of 0 bytes are
+        passed over and counted.
+    question : What is known of the files beyond what stands in them; its format is None for what
+        the heads tell.
+    mapping : What columns and values are; None for files in formats that are known.
 
     Raises
     ------

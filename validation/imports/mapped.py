@@ -42,14 +42,10 @@ def mapped_rows(
 
     Parameters
     ----------
-    table, tally
-        The cells, and what counts what is done to them.
-    given
-        Settings of the experiment beyond the mapping's.
-    mapping
-        What columns and values are.
-    name
-        Of the experiment; "" if none is named.
+    table, tally : The cells, and what counts what is done to them.
+    given : Settings of the experiment beyond the mapping's.
+    mapping : What columns and values are.
+    name : Of the experiment; "" if none is named.
 
     Raises
     ------

@@ -45,31 +45,21 @@ class ColumnMap:
 
     Parameters
     ----------
-    environment
-        The experiment; "" if it is named elsewhere.
-    columns
-        Our names -> the table's names. A column that is not named keeps its name, as a condition.
-    values
-        By column, under the table's name or ours: the texts in it -> our numbers. A text that is
-        not named is an error, since the mapping is wrong then.
-    units
-        By column, under the table's name or ours: one of `UNITS`. Or, for one of our columns, "by
-        action A, B": what the column of the chosen action holds.
-    missing
-        What stands for no answer, besides an empty cell and NA; in columns of answers alone.
-    where
-        Which rows are trials: columns -> the value they have.
-    settings
-        Settings of the experiment.
-    constants
-        By column of ours: a number that holds for all rows.
-    ranges
-        By column of ours: the least and the largest number of ours that it may hold.
-    strict
-        Whether a cell that has no meaning ends the import. If not, it is counted: an answer is
+    environment : The experiment; "" if it is named elsewhere.
+    columns : Our names -> the table's names. A column that is not named keeps its name, as a
+        condition.
+    values : By column, under the table's name or ours: the texts in it -> our numbers. A text that
+        is not named is an error, since the mapping is wrong then.
+    units : By column, under the table's name or ours: one of `UNITS`. Or, for one of our columns,
+        "by action A, B": what the column of the chosen action holds.
+    missing : What stands for no answer, besides an empty cell and NA; in columns of answers alone.
+    where : Which rows are trials: columns -> the value they have.
+    settings : Settings of the experiment.
+    constants : By column of ours: a number that holds for all rows.
+    ranges : By column of ours: the least and the largest number of ours that it may hold.
+    strict : Whether a cell that has no meaning ends the import. If not, it is counted: an answer is
         then malformed, and a row without a stimulus is left out.
-    pattern, names
-        Of sessions as texts, see `told_texts.read_texts`; "" for tables.
+    pattern, names : Of sessions as texts, see `told_texts.read_texts`; "" for tables.
     """
 
     environment: str = ""
@@ -86,7 +76,6 @@ class ColumnMap:
     names: str = ""
 
     def __post_init__(self) -> None:
-        """Check units and ranges."""
         for column, ends in self.ranges.items():
             if len(ends) != 2:
                 raise ValueError(f"A range has two ends; that of {column!r} is {list(ends)}.")

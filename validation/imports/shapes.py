@@ -32,8 +32,7 @@ def reshaped(
 
     Parameters
     ----------
-    strict
-        Whether a row that cannot be ends the import; else it is left out and counted.
+    strict : Whether a row that cannot be ends the import; else it is left out and counted.
     """
     if environment.name == "two_step":
         return _days(table, frame, environment, tally)
@@ -111,11 +110,9 @@ def whole_games(
 
     Parameters
     ----------
-    frame
-        Columns subject, game, play (from 0), action, reward; and if they are known plays (of the
-        game in all), true_mean_0, true_mean_1.
-    strict
-        Whether plays that are not numbered from 0 on are left to `games_of_plays` to refuse.
+    frame : Columns subject, game, play (from 0), action, reward; and if they are known plays (of
+        the game in all), true_mean_0, true_mean_1.
+    strict : Whether plays that are not numbered from 0 on are left to `games_of_plays` to refuse.
     """
     keys = [frame[key] for key in ("subject", "session", "game") if key in frame]
     made = frame[["action", "reward"]].notna().all(axis=1)

@@ -45,13 +45,10 @@ def read_table(path: Path, tally: Tally, *, encoding: str | None = None) -> Cell
 
     Parameters
     ----------
-    path
-        A text file with a head, cells apart by comma, semicolon, tab, | or blanks; also one packed
-        by gzip, the only one of a .zip, or a .parquet.
-    tally
-        Counts the rows.
-    encoding
-        None for UTF-8, or UTF-16 with a byte-order mark.
+    path : A text file with a head, cells apart by comma, semicolon, tab, | or blanks; also one
+        packed by gzip, the only one of a .zip, or a .parquet.
+    tally : Counts the rows.
+    encoding : None for UTF-8, or UTF-16 with a byte-order mark.
 
     Raises
     ------
@@ -310,16 +307,11 @@ def check_known(
 
     Parameters
     ----------
-    wrong
-        Which cells are none of the codes, [rows].
-    known
-        The codes, and what they mean.
-    map_by
-        The option that maps the column, up to the codes.
-    answers
-        Whether one code alone is suspicious.
-    continued
-        Whether a code that continues the known ones is.
+    wrong : Which cells are none of the codes, [rows].
+    known : The codes, and what they mean.
+    map_by : The option that maps the column, up to the codes.
+    answers : Whether one code alone is suspicious.
+    continued : Whether a code that continues the known ones is.
     """
     cells = whole_numbers(table.cells[column]).where(table.cells[column].notna())
     strange = cells[np.asarray(wrong, dtype=bool)].dropna().value_counts()
@@ -438,8 +430,7 @@ def stimuli(
 
     Parameters
     ----------
-    columns
-        By name, how each is checked; see `within`.
+    columns : By name, how each is checked; see `within`.
     """
     columns_of = {name: within(table, name, tally, **how) for name, how in columns.items()}
     right = np.ones(len(table), dtype=bool)
@@ -463,14 +454,13 @@ def without_copies(
 
     Parameters
     ----------
-    unit, place
-        Of each row: what its place is counted in (a run, a person), and the place (its trial).
-    begun_anew
-        Whether a unit may hold several runs, of which each begins at the first place again. Rows of
-        a further run are no copies: it has other cells, or is nearly as long as the first one.
-    repeated
-        Whether nearly all rows of a unit may have another one of their place right behind them, or
-        anywhere.
+    unit, place : Of each row: what its place is counted in (a run, a person), and the place (its
+        trial).
+    begun_anew : Whether a unit may hold several runs, of which each begins at the first place
+        again. Rows of a further run are no copies: it has other cells, or is nearly as long as the
+        first one.
+    repeated : Whether nearly all rows of a unit may have another one of their place right behind
+        them, or anywhere.
     """
     copy = table.cells.duplicated().to_numpy()
     if not copy.any():

@@ -29,17 +29,13 @@ def read_texts(path: Path, pattern: str, names: str, tally: Tally) -> CellTable:
 
     Parameters
     ----------
-    path
-        JSON Lines with text, experiment and participant.
-    pattern
-        A regular expression of a trial with its answer between << and >>; its named groups are
-        the columns. It has to match once for every answer of a text.
-    names
-        A regular expression whose groups are the names of the options, in their order, as the
-        instructions tell them; "" if answers are kept as they stand. With it the group `action`
-        is the position of its name, from 0.
-    tally
-        Counts lines, and answers that name no option.
+    path : JSON Lines with text, experiment and participant.
+    pattern : A regular expression of a trial with its answer between << and >>; its named groups
+        are the columns. It has to match once for every answer of a text.
+    names : A regular expression whose groups are the names of the options, in their order, as the
+        instructions tell them; "" if answers are kept as they stand. With it the group `action` is
+        the position of its name, from 0.
+    tally : Counts lines, and answers that name no option.
 
     Raises
     ------

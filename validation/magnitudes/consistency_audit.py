@@ -57,9 +57,9 @@ def study(question: Audit) -> Study:
 
     Parameters
     ----------
-    question
-        Its trials are those of each task, condition and modality, multiples of 33; its settings
-        are `SETTINGS`; its replicates are participants of each kind of agent and number of trials.
+    question : Its trials are those of each task, condition and modality, multiples of 33; its
+        settings are `SETTINGS`; its replicates are participants of each kind of agent and number of
+        trials.
 
     Raises
     ------

@@ -83,9 +83,8 @@ def study(question: Audit) -> Study:
 
     Parameters
     ----------
-    question
-        Its trials are those of each cell, 99 or 12 (`--small`); its replicates are participants of
-        each kind; it has no settings.
+    question : Its trials are those of each cell, 99 or 12 (`--small`); its replicates are
+        participants of each kind; it has no settings.
 
     Raises
     ------

@@ -171,8 +171,7 @@ def scale(axis: Axes, values: Sequence[float], named: float | None = None) -> No
 
     Parameters
     ----------
-    named
-        A value that has a tick in any case.
+    named : A value that has a tick in any case.
     """
     log = min(values) > 0
     if log:

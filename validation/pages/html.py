@@ -25,9 +25,9 @@ def fill(template: str, **content: Any) -> str:
 
     Parameters
     ----------
-    template
-        Name of the file, result.html for instance; it may extend frame.html. The filter `drawing`
-        sets in a figure, `{{ svg | drawing(caption, name) }}`; `tone` names a verdict's colour.
+    template : Name of the file, result.html for instance; it may extend frame.html. The filter
+        `drawing` sets in a figure, `{{ svg | drawing(caption, name) }}`; `tone` names a verdict's
+        colour.
     """
     return _PAPER.get_template(template).render(**content)
 
@@ -37,10 +37,8 @@ def drawing(svg: str, label_text: str, name: str) -> Markup:
 
     Parameters
     ----------
-    label_text
-        What it shows, for those who do not see it.
-    name
-        Tells its inner marks from those of other figures; once on a page.
+    label_text : What it shows, for those who do not see it.
+    name : Tells its inner marks from those of other figures; once on a page.
     """
     inner = svg[svg.index("<svg") :]
     inner = re.sub(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>", "", inner, flags=re.S)

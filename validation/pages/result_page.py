@@ -115,8 +115,8 @@ def write_page(
 
     Parameters
     ----------
-    write_more
-        Writes `POSTERIOR` into the folder that it is called with; nothing of other results.
+    write_more : Writes `POSTERIOR` into the folder that it is called with; nothing of other
+        results.
     """
     drawn = [(caption, one.data, one.figure()) for caption, one in result.every_figure]
     pictures = [picture(figure, "svg") for _, _, figure in drawn]

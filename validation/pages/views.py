@@ -60,15 +60,11 @@ class View:
 
     Parameters
     ----------
-    title
-        Of the table; of a figure its caption.
-    where
-        By column, the value or values that rows have.
-    by
-        A column: each of its values has a table or figure of its own, whose title names the value
+    title : Of the table; of a figure its caption.
+    where : By column, the value or values that rows have.
+    by : A column: each of its values has a table or figure of its own, whose title names the value
         at {by}, or at the end.
-    of
-        A frame instead of the part's.
+    of : A frame instead of the part's.
     """
 
     title: str
@@ -112,10 +108,8 @@ class Rows(TableView):
 
     Parameters
     ----------
-    columns
-        By head, the column or what is made of a row.
-    lines
-        Columns that name the line.
+    columns : By head, the column or what is made of a row.
+    lines : Columns that name the line.
     """
 
     columns: Mapping[str, Cell]
@@ -141,10 +135,8 @@ class Grid(TableView):
 
     Parameters
     ----------
-    columns
-        The column whose values head the table.
-    lines
-        Columns that name the line.
+    columns : The column whose values head the table.
+    lines : Columns that name the line.
     """
 
     columns: str
@@ -189,8 +181,7 @@ class Draw(Figure):
 
     Parameters
     ----------
-    draw
-        Returns a Matplotlib figure of the rows.
+    draw : Returns a Matplotlib figure of the rows.
     """
 
     draw: Callable[[pd.DataFrame], Plot]
@@ -206,22 +197,14 @@ class Dots(Figure):
 
     Parameters
     ----------
-    label
-        What the values are.
-    panel, series
-        Columns of what stands in panels and in colours; "" for one of it.
-    along
-        The column of what stands down the side.
-    value, low, high
-        Columns.
-    null
-        Where a line is drawn, or the column of what is crossed beside each value; None for none.
-    zone
-        Ends of a shaded range.
-    people
-        Value, low and high of people: a line and a band.
-    free
-        Whether each panel has limits of its own.
+    label : What the values are.
+    panel, series : Columns of what stands in panels and in colours; "" for one of it.
+    along : The column of what stands down the side.
+    value, low, high : Columns.
+    null : Where a line is drawn, or the column of what is crossed beside each value; None for none.
+    zone : Ends of a shaded range.
+    people : Value, low and high of people: a line and a band.
+    free : Whether each panel has limits of its own.
     """
 
     label: str
@@ -328,8 +311,7 @@ def quantiles(
 
     Parameters
     ----------
-    mean_of
-        A column whose mean stands beside, as mean; "" for none.
+    mean_of : A column whose mean stands beside, as mean; "" for none.
     """
     groups = rows[np.isfinite(rows[column].astype(float))].groupby(list(keys), sort=False)
     table = groups[column].agg(
@@ -351,36 +333,21 @@ class Curves(Figure):
 
     Parameters
     ----------
-    labels
-        Names of x and y.
-    x
-        A column. Texts and dates are an axis as well.
-    y
-        A column, or several, each of which has a panel.
-    panel, series
-        Columns that together name a panel, and a line.
-    joined
-        Whether the points of a line are joined.
-    diagonal
-        Whether y = x is drawn.
-    hollow
-        Column of further points, not joined; "" for none.
-    steps
-        Whether y stays until the next x.
-    unit
-        Whether x and y are between 0 and 1.
-    named
-        Column that is written beside each point; "" for none.
-    zone
-        Ends of a shaded range of y.
-    limits
-        Lines across, of all panels or by panel.
-    ticks
-        Whether x is logarithmic, with ticks at its values.
-    shares
-        Panels, by their titles, in which y is between 0 and 1; "" for a single panel.
-    people
-        Value, low and high of people by axis, "x" and "y": a line and a band.
+    labels : Names of x and y.
+    x : A column. Texts and dates are an axis as well.
+    y : A column, or several, each of which has a panel.
+    panel, series : Columns that together name a panel, and a line.
+    joined : Whether the points of a line are joined.
+    diagonal : Whether y = x is drawn.
+    hollow : Column of further points, not joined; "" for none.
+    steps : Whether y stays until the next x.
+    unit : Whether x and y are between 0 and 1.
+    named : Column that is written beside each point; "" for none.
+    zone : Ends of a shaded range of y.
+    limits : Lines across, of all panels or by panel.
+    ticks : Whether x is logarithmic, with ticks at its values.
+    shares : Panels, by their titles, in which y is between 0 and 1; "" for a single panel.
+    people : Value, low and high of people by axis, "x" and "y": a line and a band.
     """
 
     labels: tuple[str, str]
@@ -545,8 +512,7 @@ def mark_people(axis: Axes, people: Mapping[str, float], *, across: bool = False
 
     Parameters
     ----------
-    across
-        Whether it is a value of y instead of x.
+    across : Whether it is a value of y instead of x.
     """
     low, high = people.get("low", np.nan), people.get("high", np.nan)
     span, line = (axis.axhspan, axis.axhline) if across else (axis.axvspan, axis.axvline)

@@ -36,7 +36,6 @@ class Site(TabledResult):
     out: str
 
     def __str__(self) -> str:
-        """Say what was written."""
         sessions = "a session" if self.subjects == 1 else f"{self.subjects:,} sessions"
         trials = "1 trial" if self.trials == 1 else f"{self.trials:,} trials"
         return (

@@ -20,10 +20,9 @@ class Aim:
 
     Parameters
     ----------
-    width
-        The 95% interval is narrower than this: precision (Kelley and Maxwell 2003; Kruschke 2013).
-    rope
-        Half the width of a region around the null value (of practical equivalence); the 90%
+    width : The 95% interval is narrower than this: precision (Kelley and Maxwell 2003; Kruschke
+        2013).
+    rope : Half the width of a region around the null value (of practical equivalence); the 90%
         interval lies inside it: two one-sided tests at 5% (Schuirmann 1987).
     """
 
@@ -31,7 +30,6 @@ class Aim:
     rope: float | None = None
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
         if self.width is not None and self.rope is not None:
             raise ValueError(
                 "A study counts narrow intervals or equivalence; got --width and --rope. Leave "

@@ -49,20 +49,13 @@ class Bisection:
 
     Parameters
     ----------
-    sizes
-        Those that are considered, ascending.
-    target
-        The share to reach.
-    replicates
-        Data sets of the fresh run that confirms.
-    curves
-        What is known of each share.
-    size
-        The answer; None before there is one.
-    verdict
-        confirmed, not confirmed, not reached or not finished.
-    tried
-        The sizes of all steps.
+    sizes : Those that are considered, ascending.
+    target : The share to reach.
+    replicates : Data sets of the fresh run that confirms.
+    curves : What is known of each share.
+    size : The answer; None before there is one.
+    verdict : confirmed, not confirmed, not reached or not finished.
+    tried : The sizes of all steps.
     """
 
     sizes: Sequence[int]
@@ -159,13 +152,10 @@ def followed(
 
     Parameters
     ----------
-    study
-        Returns the study of a size, a number of data sets and the name of a step, to which its data
-        sets belong alone.
-    rows_of
-        Computes or reads it.
-    shares
-        Returns what each curve counts in its rows.
+    study : Returns the study of a size, a number of data sets and the name of a step, to which its
+        data sets belong alone.
+    rows_of : Computes or reads it.
+    shares : Returns what each curve counts in its rows.
     """
     steps: list[tuple[str, int, Rows]] = []
 
@@ -190,12 +180,9 @@ class Curve:
 
     Parameters
     ----------
-    sizes
-        Those that are considered, ascending.
-    target
-        The share to reach.
-    start, spread
-        Mean and standard deviation of c. 1.96 for a normal two-sided test at 5%.
+    sizes : Those that are considered, ascending.
+    target : The share to reach.
+    start, spread : Mean and standard deviation of c. 1.96 for a normal two-sided test at 5%.
     """
 
     def __init__(

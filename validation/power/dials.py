@@ -42,8 +42,7 @@ class GroupDial:
 
     Parameters
     ----------
-    group_mean, group_sd
-        Of the group on the unconstrained scale, [P].
+    group_mean, group_sd : Of the group on the unconstrained scale, [P].
     """
 
     measure: Measure

@@ -38,21 +38,14 @@ class Pilot:
 
     Parameters
     ----------
-    folder
-        In which the fit is.
-    environment, model
-        Names.
-    mean, sd
-        Unconstrained scale, [draws, P], in the order of the model's parameters.
-    subjects
-        Of the pilot.
-    lost
-        How many of its answers could not be read, of how many trials.
-    second
-        Means of the second of two groups that a formula tells apart, [draws, P]; `mean` is the
+    folder : In which the fit is.
+    environment, model : Names.
+    mean, sd : Unconstrained scale, [draws, P], in the order of the model's parameters.
+    subjects : Of the pilot.
+    lost : How many of its answers could not be read, of how many trials.
+    second : Means of the second of two groups that a formula tells apart, [draws, P]; `mean` is the
         first one's. None without a formula.
-    formula, groups
-        The formulas, and the names of both groups: "group control", "group patient".
+    formula, groups : The formulas, and the names of both groups: "group control", "group patient".
     """
 
     folder: str
@@ -142,16 +135,11 @@ def read_pilot(
 
     Parameters
     ----------
-    fit
-        The folder, or one of its files result.json and posterior.nc.
-    environment, model
-        What the study is of.
-    unconverged
-        Whether to go on with a posterior that did not converge.
-    draws
-        How many are kept.
-    two_groups
-        Whether two groups of a formula are compared in the study.
+    fit : The folder, or one of its files result.json and posterior.nc.
+    environment, model : What the study is of.
+    unconverged : Whether to go on with a posterior that did not converge.
+    draws : How many are kept.
+    two_groups : Whether two groups of a formula are compared in the study.
 
     Raises
     ------

@@ -213,10 +213,8 @@ class EffectSearch:
 
     Parameters
     ----------
-    size
-        Of the effect; the mean over the pilot's draws where it is the pilot's.
-    own_sd
-        Of the effect over the pilot's draws, where it is the pilot's; None elsewhere.
+    size : Of the effect; the mean over the pilot's draws where it is the pilot's.
+    own_sd : Of the effect over the pilot's draws, where it is the pilot's; None elsewhere.
     """
 
     question: Power

@@ -78,10 +78,9 @@ def study(question: Audit) -> Study:
 
     Parameters
     ----------
-    question
-        Its environment, or several as the setting `environment`; all of them, and decoupled stimuli
-        beside the published ones, if none. The other settings are those of the experiments; its
-        replicates are sessions of each.
+    question : Its environment, or several as the setting `environment`; all of them, and decoupled
+        stimuli beside the published ones, if none. The other settings are those of the experiments;
+        its replicates are sessions of each.
 
     Raises
     ------

@@ -68,8 +68,7 @@ class Components:
 
     Parameters
     ----------
-    wording, session, rest
-        Squared units of the measure, 0 or more.
+    wording, session, rest : Squared units of the measure, 0 or more.
     """
 
     wording: Array
@@ -92,16 +91,12 @@ class WordingPilot:
 
     Parameters
     ----------
-    names
-        Of the wordings.
-    scores
-        What each session says of the measure, [wordings, sessions]: its mean over sessions is the
-        measure's value in a wording, and its error is the measure's.
-    left_out
-        Sessions that lack a wording.
-    repeats, alike
-        Prompts that were given twice in a wording, in pairs of sessions, and how many of these
-        pairs have the same answer.
+    names : Of the wordings.
+    scores : What each session says of the measure, [wordings, sessions]: its mean over sessions is
+        the measure's value in a wording, and its error is the measure's.
+    left_out : Sessions that lack a wording.
+    repeats, alike : Prompts that were given twice in a wording, in pairs of sessions, and how many
+        of these pairs have the same answer.
     """
 
     names: tuple[str, ...]
@@ -233,8 +228,7 @@ def limit_over_wordings(scores: Array) -> float:
 
     Parameters
     ----------
-    scores
-        [wordings, sessions].
+    scores : [wordings, sessions].
     """
     w, s = scores.shape
     squares, freedom = mean_squares(scores)
@@ -273,10 +267,8 @@ def project(
 
     Parameters
     ----------
-    effect
-        How far the mean lies from the null value; None where no power is asked for.
-    sizes
-        Pairs of wordings and sessions of each.
+    effect : How far the mean lies from the null value; None where no power is asked for.
+    sizes : Pairs of wordings and sessions of each.
     """
     drawn = pilot.components(seed)
     estimate = Components(*(one[:1] for one in vars(drawn).values()))
@@ -473,12 +465,9 @@ def split(
 
     Parameters
     ----------
-    folder
-        Of the pilot.
-    name, size
-        The measure, and its size.
-    bought
-        Sessions by language model.
+    folder : Of the pilot.
+    name, size : The measure, and its size.
+    bought : Sessions by language model.
 
     Raises
     ------

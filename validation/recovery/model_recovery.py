@@ -101,8 +101,7 @@ class ModelChoice:
 
     Parameters
     ----------
-    criterion
-        One of `CRITERIA`.
+    criterion : One of `CRITERIA`.
     """
 
     criterion: str
@@ -117,8 +116,7 @@ class ModelChoice:
 
         Parameters
         ----------
-        totals
-            Scores of the data sets by model, [n, M].
+        totals : Scores of the data sets by model, [n, M].
         """
         scores = totals if self.larger else -totals
         best = scores.max(axis=1, keepdims=True)
@@ -127,7 +125,6 @@ class ModelChoice:
         return np.where(tied.sum(axis=1) == 1, scores.argmax(axis=1), -1).astype(np.int64)
 
     def __str__(self) -> str:
-        """Return the choice as a methods section says it."""
         name, fits, _ = CRITERIA[self.criterion]
         end = "largest" if self.larger else "smallest"
         return f"{name}: {fits} of each subject; the model with the {end} sum over subjects is best"
@@ -353,11 +350,9 @@ class Winners:
 
     Parameters
     ----------
-    counts
-        Data sets of model i (row) for which model j (column) was best.
-    undecided, failed, unreliable
-        Data sets of each model with equal best scores; with a fit that failed; decided, but with
-        a Pareto k above 0.7 (of "loo" alone).
+    counts : Data sets of model i (row) for which model j (column) was best.
+    undecided, failed, unreliable : Data sets of each model with equal best scores; with a fit that
+        failed; decided, but with a Pareto k above 0.7 (of "loo" alone).
     """
 
     counts: NDArray[np.int64]
@@ -377,8 +372,7 @@ def winners(tables: Sequence[pd.DataFrame], criterion: str, models: Sequence[str
 
     Parameters
     ----------
-    tables
-        The rows of each model's data sets, a row for each subject.
+    tables : The rows of each model's data sets, a row for each subject.
     """
     m = len(models)
     counts = np.zeros((m, m), dtype=np.int64)
@@ -406,8 +400,7 @@ class ShareMatrix:
 
     Parameters
     ----------
-    value, low, high
-        [M, M]; NaN in an inversion matrix where a model was never the best.
+    value, low, high : [M, M]; NaN in an inversion matrix where a model was never the best.
     """
 
     value: Array

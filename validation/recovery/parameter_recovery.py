@@ -251,10 +251,8 @@ def fit_known(
 
     Parameters
     ----------
-    true
-        What is estimated, on the natural scale, [N, K]; the lapse rate last where it is.
-    way
-        "mle", or "map" with intervals from each subject's "posterior" or by "laplace".
+    true : What is estimated, on the natural scale, [N, K]; the lapse rate last where it is.
+    way : "mle", or "map" with intervals from each subject's "posterior" or by "laplace".
     """
     unknowns = Unknowns.of(data.model, fixed, lapse)
     intervals = None

@@ -35,9 +35,8 @@ def unreadable(
 
     Parameters
     ----------
-    widths
-        By parameter, true values on the unconstrained scale and the widths of the 90% intervals
-        there over that of the prior, [n] each.
+    widths : By parameter, true values on the unconstrained scale and the widths of the 90%
+        intervals there over that of the prior, [n] each.
 
     Returns
     -------

@@ -71,12 +71,10 @@ def recovered(
 
     Parameters
     ----------
-    rows
-        A row for each subject, as `fit_known` returns them.
-    clustered
-        Whether the subjects of a replicate depend on each other.
-    unit, size
-        What more can be simulated where a verdict is open, and how many fits one of it brings.
+    rows : A row for each subject, as `fit_known` returns them.
+    clustered : Whether the subjects of a replicate depend on each other.
+    unit, size : What more can be simulated where a verdict is open, and how many fits one of it
+        brings.
 
     Returns
     -------
@@ -181,13 +179,10 @@ def law_table(rows: pd.DataFrame, kinds: Sequence[str], head: str) -> pd.DataFra
 
     Parameters
     ----------
-    rows
-        Rows of a study. Columns "true KIND(NAME)", "KIND(NAME)", "low KIND(NAME)" and "high
+    rows : Rows of a study. Columns "true KIND(NAME)", "KIND(NAME)", "low KIND(NAME)" and "high
         KIND(NAME)" hold a number of the replicate's group; groups without an estimate have NaN.
-    kinds
-        "cor", "mean" or "sd".
-    head
-        What the first column is called.
+    kinds : "cor", "mean" or "sd".
+    head : What the first column is called.
     """
     usable = rows[rows["status"] != "failed"].drop_duplicates("replicate")
     table = []
@@ -215,8 +210,7 @@ def smallest_designs(estimates: pd.DataFrame) -> pd.DataFrame:
 
     Parameters
     ----------
-    estimates
-        parameter, subjects, sessions, trials and verdict of each design.
+    estimates : parameter, subjects, sessions, trials and verdict of each design.
 
     Returns
     -------

@@ -44,14 +44,10 @@ class Tried:
 
     Parameters
     ----------
-    problem
-        Why its model cannot be judged; "" where it can.
-    ended
-        Whether the process came to its end within the limit.
-    null
-        Combinations of parameters about which sessions say nothing.
-    recovery
-        The worst verdict on its parameters: the word, and the reasons.
+    problem : Why its model cannot be judged; "" where it can.
+    ended : Whether the process came to its end within the limit.
+    null : Combinations of parameters about which sessions say nothing.
+    recovery : The worst verdict on its parameters: the word, and the reasons.
     """
 
     problem: str = ""
@@ -65,10 +61,8 @@ def try_alone(file: Path, environment: Environment, limit: float, how: Mapping[s
 
     Parameters
     ----------
-    limit
-        Seconds after which the process is ended.
-    how
-        subjects and sessions of the recovery, data sets that are fitted, and the seed.
+    limit : Seconds after which the process is ended.
+    how : subjects and sessions of the recovery, data sets that are fitted, and the seed.
     """
     asked = {
         "file": str(file.resolve()), "experiment": environment.name, "plugins": loaded_files(),

@@ -69,12 +69,9 @@ class ModelFile:
 
     Parameters
     ----------
-    file
-        Its name.
-    model
-        Its model; None where it has none that can be judged.
-    tried
-        What was seen of it in a process of its own.
+    file : Its name.
+    model : Its model; None where it has none that can be judged.
+    tried : What was seen of it in a process of its own.
     """
 
     file: str

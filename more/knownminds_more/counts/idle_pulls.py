@@ -31,9 +31,8 @@ def read(measure: DeclaredMeasure, trials: Trials, kind: str) -> Values:
 
     Parameters
     ----------
-    kind
-        "aside": a fact names a number. "independent": the last of several earlier counts, of which
-        the text says that they have no influence.
+    kind : "aside": a fact names a number. "independent": the last of several earlier counts, of
+        which the text says that they have no influence.
     """
     shared = list(scenario_of(measure.environments[0]).shared)
     codes = _codes(measure.environments[0])

@@ -43,14 +43,11 @@ def weight_measure(
 
     Parameters
     ----------
-    of
-        A function that returns the measure, given the columns of one subject's trials.
-    columns
-        The columns of the trials that it reads.
-    of_weights
-        The measure of agents. The truth is known for agents whose names begin like the violator's.
-    attributes
-        Those of `DeclaredMeasure`.
+    of : A function that returns the measure, given the columns of one subject's trials.
+    columns : The columns of the trials that it reads.
+    of_weights : The measure of agents. The truth is known for agents whose names begin like the
+        violator's.
+    attributes : Those of `DeclaredMeasure`.
     """
 
     def read(measure: DeclaredMeasure, trials: Trials) -> Values:
@@ -108,8 +105,7 @@ def of_items(read: Callable[[Array, Array, Array, Array], float]) -> Callable[[C
 
     Parameters
     ----------
-    read
-        A function of answers to text, to image and to both, and of values, [n] each.
+    read : A function of answers to text, to image and to both, and of values, [n] each.
     """
 
     def of(columns: Columns) -> Reading:

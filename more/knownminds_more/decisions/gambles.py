@@ -73,10 +73,8 @@ def gamble(given: Any, where: str = "A gamble") -> Gamble:
 
     Parameters
     ----------
-    given
-        Pairs of an amount and its probability, up to three.
-    where
-        The name of the gamble in errors.
+    given : Pairs of an amount and its probability, up to three.
+    where : The name of the gamble in errors.
 
     Raises
     ------

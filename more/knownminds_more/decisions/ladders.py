@@ -23,8 +23,7 @@ def indifference_points(trials: Trials) -> pd.DataFrame:
 
     Parameters
     ----------
-    trials
-        Trials of `adjusting_amount`.
+    trials : Trials of `adjusting_amount`.
 
     Returns
     -------
@@ -62,8 +61,7 @@ def area_under_curve(points: pd.DataFrame) -> pd.DataFrame:
 
     Parameters
     ----------
-    points
-        The table from `indifference_points`.
+    points : The table from `indifference_points`.
 
     Returns
     -------

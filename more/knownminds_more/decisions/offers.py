@@ -22,8 +22,7 @@ class Offers(ListedQuestions):
 
     Attributes
     ----------
-    offered
-        The numbers that describe an offer; their columns are a_NAME and b_NAME.
+    offered : The numbers that describe an offer; their columns are a_NAME and b_NAME.
     """
 
     offered: ClassVar[tuple[str, ...]]

@@ -25,8 +25,7 @@ def risk_attitude(likely: bool = False, loss: bool = False) -> DeclaredMeasure:
 
     Parameters
     ----------
-    likely, loss
-        The cell.
+    likely, loss : The cell.
     """
 
     def share(rows: SessionRows) -> Array:

@@ -39,10 +39,8 @@ class StatedQuestions(Questions):
 
     Attributes
     ----------
-    noun
-        The word that may stand before the label in an answer.
-    thought
-        What a simulated participant thinks aloud.
+    noun : The word that may stand before the label in an answer.
+    thought : What a simulated participant thinks aloud.
     """
 
     n_actions = 2
@@ -128,9 +126,8 @@ class ListedQuestions(StatedQuestions):
 
     Attributes
     ----------
-    n_numbers
-        Uniform numbers per question. The first puts it in order. The last decides what is named
-        first, if a field `first` records that.
+    n_numbers : Uniform numbers per question. The first puts it in order. The last decides what is
+        named first, if a field `first` records that.
     """
 
     n_numbers: ClassVar[int] = 2

@@ -42,8 +42,7 @@ def net_score(block: int | None = None) -> DeclaredMeasure:
 
     Parameters
     ----------
-    block
-        The number of a block of 20 cards, from 1 on; the whole session if None.
+    block : The number of a block of 20 cards, from 1 on; the whole session if None.
     """
     cards = f", cards {CARDS * (block - 1) + 1} to {CARDS * block}" if block else ""
     return session_measure(

@@ -62,11 +62,9 @@ def of_pairs(
 
     Parameters
     ----------
-    pairs
-        The pairs among the questions; a difference is the first answer less the second.
-    number
-        A function of differences between answers, as shares of 1 [sessions, pairs], NaN where one
-        is missing, and of exact answers [pairs].
+    pairs : The pairs among the questions; a difference is the first answer less the second.
+    number : A function of differences between answers, as shares of 1 [sessions, pairs], NaN where
+        one is missing, and of exact answers [pairs].
     """
 
     def by_session(rows: SessionRows) -> Array:

@@ -132,8 +132,7 @@ def stay_or_shift(after: Literal["win", "loss"]) -> DeclaredMeasure:
 
     Parameters
     ----------
-    after
-        "win" for the share of wins after which the choice is repeated, "loss" for the share of
+    after : "win" for the share of wins after which the choice is repeated, "loss" for the share of
         losses after which it is left.
     """
     win = after == "win"

@@ -19,9 +19,8 @@ def delta_p(both: ArrayLike, cause: ArrayLike, effect: ArrayLike, neither: Array
 
     Parameters
     ----------
-    both, cause, effect, neither
-        Counts of cases, [...]: with both, with the cause alone, with the effect alone, with
-        neither.
+    both, cause, effect, neither : Counts of cases, [...]: with both, with the cause alone, with the
+        effect alone, with neither.
 
     Returns
     -------
@@ -46,8 +45,7 @@ def causal_power(both: ArrayLike, cause: ArrayLike, effect: ArrayLike, neither: 
 
     Parameters
     ----------
-    both, cause, effect, neither
-        Counts of cases, [...], as in `delta_p`.
+    both, cause, effect, neither : Counts of cases, [...], as in `delta_p`.
 
     Returns
     -------
@@ -94,8 +92,7 @@ def causal_support(
 
     Parameters
     ----------
-    both, cause, effect, neither
-        Counts of cases, [...], as in `delta_p`; whole numbers.
+    both, cause, effect, neither : Counts of cases, [...], as in `delta_p`; whole numbers.
 
     Returns
     -------
