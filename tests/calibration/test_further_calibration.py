@@ -100,6 +100,8 @@ def test_further_quantities_are_ranked(tmp_path):
         (["--quantity", "3"], "an expression of"),
         (["--quantity", "alpha = 2"], "an expression of"),
         (["--quantity", "@x"], "an expression of"),
+        (["--quantity", "beta"], "parameters and the log-likelihood are in any case; got 'beta'"),
+        (["--quantity", "2 * beta", "--quantity", "2 * beta "], "ranked once"),
         (["--clear", "1.2"], "between 0 and 1"),
         (["--clear", "0.9", "--most", "10"], "at least the first number"),
         (["--simulator", "empty.py"], "simulate(parameters, session, rng)"),

@@ -157,3 +157,19 @@ def test_the_frontier_leaves_out_what_is_beaten():
     power = [0.5, 0.8, 0.7, 0.8, 0.9, 0.9, 0.1]
     #        kept kept less dearer kept kept kept
     assert on_frontier(dollars, power) == [True, True, False, False, True, True, True]
+
+
+@pytest.mark.parametrize("option", ["--sessions", "--subjects"])
+def test_a_budget_that_dollars_split_takes_no_number_of_sessions(option, knownminds, tmp_path):
+    run = tmp_path / "run"
+    place = ("coins", "--set", "n_coins=2")
+    words = ("--llm", "synthetic:belief_sampler", "--paraphrases", 2, "--out", run)
+    code, _, err = knownminds("run", *place, *words)
+    assert code == 0, err
+    code, out, err = knownminds(
+        "budget", *place, "--llm", "openai:gpt-4o-mini", "--from", run, "--effect", "x=0.3",
+        "--dollars", 1, option, 4, "--out", tmp_path / "budget",
+    )  # fmt: skip
+    assert (code, out) == (2, "")
+    assert f"the dollars say how many sessions there are; got {option}. Leave it out." in err
+    assert not (tmp_path / "budget").exists()

@@ -244,7 +244,10 @@ def _check_quantities(expressions: Sequence[str], parameters: Parameters) -> Non
     known = [LOG_LIKELIHOOD, *parameters.names]
     for place, text in enumerate(expressions):
         if text.strip() in (*known, *(one.strip() for one in expressions[:place])):
-            raise ValueError(f"Each quantity is ranked once; got {text!r} twice. Leave one out.")
+            raise ValueError(
+                "Each quantity is ranked once, and parameters and the log-likelihood are in any "
+                f"case; got {text!r} besides. Leave it out."
+            )
         rule = (
             f"A quantity is an expression of {', '.join(parameters.names)}, "
             f'"2 * {parameters.names[0]}" for instance'
