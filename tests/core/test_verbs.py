@@ -110,6 +110,39 @@ def test_an_argument_that_is_none_is_refused_by_both(verb, knownminds):
     assert "subjetcs" in err
 
 
+def refused(run, *words):
+    """The sentence that a command refuses words with, which JSON and stderr both have."""
+    code, out, err = run(*words, "--json")
+    envelope = json.loads(out)
+    assert (code, {*envelope}, envelope["exit_code"]) == (2, {"error", "exit_code"}, 2)
+    assert err == f"knownminds: {envelope['error']}\n"
+    return envelope["error"]
+
+
+@each
+def test_words_that_no_command_takes_are_one_sentence_in_the_one_envelope(verb, knownminds):
+    kind, (_, words) = question_of(verb), NEEDED[verb]
+    assert "'--subjetcs'" in refused(knownminds, kind.command, *words, "--subjetcs", 3)
+    options = kind.options()
+    if not any("list" in str(one.kind) and not one.flag for one in options.values()):
+        assert "MORE" in refused(knownminds, kind.command, *words, "MORE")
+    if any(option.default is inspect.Parameter.empty for option in options.values()):
+        assert "argument" in refused(knownminds, kind.command)
+    numbers = [one for one in options.values() if str(one.kind).startswith("typing.Annotated[int")]
+    if numbers:
+        flag = numbers[0].flag.split(",")[0]
+        said = refused(knownminds, kind.command, *words, flag, "many")
+        assert flag in said
+        assert "many" in said
+
+
+def test_who_names_an_experiment_or_a_wrong_command_is_told_what_there_is(knownminds):
+    said = refused(knownminds, "list", PLACE)
+    assert "list --environment NAME" in said
+    assert "show NAME" in said
+    assert "recover" in refused(knownminds, "recovr")
+
+
 @each
 def test_a_docstring_does_not_say_how_an_option_is_typed(verb):
     text = getattr(package, verb).__doc__
@@ -286,7 +319,7 @@ def test_an_answer_is_printed_by_the_command_line_alone(knownminds, tmp_path, ca
         (("export", file, "--out", out), f"{trials}, written to {out}"),
     ):  # fmt: skip
         code, printed, _ = knownminds(*words)
-        assert (code, printed.strip()) == (0, said)
+        assert (code, " ".join(printed.split())) == (0, said)
         code, printed, _ = knownminds(*words, "--json")
         assert json.loads(printed)["out"] in (str(out), str(file))
     code, printed, _ = knownminds(*played)

@@ -15,6 +15,7 @@ from knownminds.llm_adapters import Failed
 from knownminds.validation.benchmarks.paper import About, Answers
 from knownminds.validation.benchmarks.revealed_belief import PAPER, material
 from knownminds.validation.engine.question import verb
+from knownminds.validation.studies import check_same_question
 
 from .interview import SENT, Interview
 from .questions import RevealQuestion
@@ -43,6 +44,8 @@ def compute(question: RevealQuestion) -> RevealAnswer:
     begin = time.perf_counter()
     if not question.llm and not question.earlier:
         raise ValueError("At least one model reveals its beliefs; got none. Name it with --llm.")
+    if question.out is not None and question.out not in question.earlier:  # before any work
+        check_same_question(question.command_line(), question.out)
     before = [read_revealed(folder) for folder in question.earlier]
     beliefs, naive, known, reworded = (
         {who: value for old in before for who, value in getattr(old, kind).items()}

@@ -19,7 +19,7 @@ import typer
 
 from knownminds.members import listed
 
-from .application import add, app
+from .application import Misuse, add, app, sentence_of
 from .interrupts import CODE, NOTHING_KEPT, Stopped, come_again
 from .output import complain, print_json, speak
 from .plugins import load_all, taken_from
@@ -76,7 +76,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         words, plugins = taken_from(expanded(speak(typed), VERBS, lambda: command().commands))
         if not {"--help", "-h"} & set(words) and COMPLETING not in os.environ:
             load_all(plugins)
-        command()(args=words, obj=plugins)
+        code = command()(
+            args=words, obj=plugins, standalone_mode=not words
+        )  # without any: the help
+        raise SystemExit(code or 0)
+    except Misuse as error:
+        _refuse(sentence_of(error, words), typed)
     except (ValueError, ImportError) as error:  # the latter say what to install
         _refuse(str(error), typed)
     except RecursionError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -14,10 +14,11 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from knownminds.members import unknown
 from knownminds.validation.engine.question import Question, ShareDone, TypedOption
 
 from .interrupts import Stopped, is_interrupt, kept_in
-from .output import Form, check_own_folder, note, print_json, progress_bar
+from .output import Form, note, print_json, progress_bar
 from .run_file import typed_values, write_run_file
 
 Json = Annotated[
@@ -74,6 +75,14 @@ def every_command(
     """Take what goes before a command."""
 
 
+Misuse: Any = typer.BadParameter.__mro__[1]  # what Typer raises of words that no command takes
+# Where that is which somebody looks for who gives a command a name that it does not take.
+HINTS = {
+    "list": "An experiment's models and measures: `knownminds list --environment NAME`; one thing: "
+    "`knownminds show NAME`."
+}
+
+
 class Command(TyperCommand):
     """A command that takes an option once, unless it takes a list: no value is passed over."""
 
@@ -97,6 +106,20 @@ class Command(TyperCommand):
                     f"{ctx.info_name} takes {parameter.opts[0]} once; got {' and '.join(values)}."
                 )
         return super().parse_args(ctx, args)
+
+
+def sentence_of(error: Any, words: Sequence[str]) -> str:
+    """Say what was typed wrongly, and what shows what may be typed."""
+    context, text = error.ctx, str(error.format_message()).rstrip(".")
+    verb, option = context.info_name, getattr(error, "option_name", "")
+    if option:
+        flags = [flag for one in context.command.params for flag in one.opts]
+        text = unknown(f"option of {verb}", option, flags).rstrip(".")
+    elif context.parent is None:
+        text = unknown("command", words[0], context.command.commands).rstrip(".")
+    elif got := typed_values(error.param, words) if getattr(error, "param", None) else ():
+        text += f"; got {' and '.join(got)}"
+    return f"{text}. {HINTS.get(verb) or f'`{context.command_path} -h` shows what may be typed.'}"
 
 
 def add(question: type[Question[Any]], panel: str | None = None) -> None:
@@ -135,8 +158,7 @@ def add(question: type[Question[Any]], panel: str | None = None) -> None:
 def _answer(question: Question[Any], form: Form) -> int:
     """Answer a question, print the answer, leave its page in a folder; return the exit code."""
     folder, where = question.left_in, "a report with --out FOLDER"
-    if folder is not None:
-        check_own_folder(question.holds or "", folder)
+    question.check_folder()
     try:
         with progress_bar(question.command) as draw:
             told = {"tell": note, "progress": draw}
@@ -146,8 +168,8 @@ def _answer(question: Question[Any], form: Form) -> int:
             return 0
         if folder is not None:
             where = "the report"
-            if hasattr(said, "save"):
-                note(f"report: {said.save(folder)}")
+        if page := question.leave(said):
+            note(f"report: {page}")
     except ShareDone as done:
         note(str(done))
         return 0

@@ -7,13 +7,10 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
-from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
 from rich.console import Console
-
-from knownminds.validation.studies import FOLDERS, files_in
 
 WIDTH = 80  # of an error on a terminal
 
@@ -107,20 +104,3 @@ def progress_bar(title: str) -> Iterator[Callable[..., None] | None]:
             bar.update(task, completed=done, total=total, text=text)
 
         yield show
-
-
-def check_own_folder(file: str, out: Path) -> None:
-    """Raise ValueError, before any work, if a folder cannot be written or holds another result.
-
-    Parameters
-    ----------
-    file
-        Which the result is in, "ledger.sqlite" for instance; "" for its page alone.
-    """
-    from knownminds.environments.record.folders import check_writable
-
-    check_writable(out)
-    for other in files_in(out):
-        if other not in (file, "result.json"):
-            kind, _ = FOLDERS[other]
-            raise ValueError(f"Each result needs a folder of its own; {out} holds a {kind}.")

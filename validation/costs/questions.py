@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from knownminds.llm_adapters import Adapter
     from knownminds.llm_adapters.known_agents.serve import Served
     from knownminds.llm_adapters.runs.prices import Price
-    from knownminds.llm_adapters.runs.run_result import Run
+    from knownminds.llm_adapters.runs.run_result import Run  # noqa: F401 - named in a string
     from knownminds.validation.engine.result import (
         Result,  # noqa: F401 - named in a string
-        Text,
+        Text,  # noqa: F401 - named in a string
     )
 
-    from .several_runs import Runs
+    from .several_runs import Runs  # noqa: F401 - named in a string
 
 R = TypeVar("R", covariant=True)
 
@@ -209,12 +209,7 @@ class AskRun(
 
     def said(self) -> Any:
         """Run, and leave the page of each run in its folder."""
-        return load("costs.run_page", "leave")(self, self.answer())
-
-    def answer(self) -> Run | Runs | Text:
-        """Run; the folder then holds ledger and trials."""
-        answered: Run | Runs | Text = super().said()
-        return answered
+        return load("costs.run_page", "leave")(self, super().said())
 
     @property
     def left_in(self) -> Path | None:
@@ -302,7 +297,7 @@ class AskServe(PlayedQuestion["Served"]):
         return super(PlayedQuestion, cls).read(typed)
 
 
-@asked_by("look", "costs.looked", holds="", saves=True)
+@asked_by("look", "costs.looked", holds="")
 class Look(Question["Result"]):
     """Write a page with what an experiment or a paper shows, and how answers are read.
 

@@ -38,6 +38,7 @@ from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.study import versions
 from knownminds.validation.engine.usual_models import usual_model
 from knownminds.validation.engine.verdicts import Verdict, reason
+from knownminds.validation.studies import check_same_question
 
 from .cells import check_over, copies_over_cells, told_over_cells, trials_over_cells
 from .controls import controls_of_data
@@ -320,6 +321,8 @@ class Estimates:
 def compute(question: AskFit) -> Fit:
     """Answer `fit`."""
     task = FitTask.of(question)
+    if question.left_in is not None:  # before any work
+        check_same_question(task.command(), question.left_in)
     if question.tell is not None and question.over is None:
         taken: dict[str, Any] = {"environment": task.environment, "model": task.agent}
         for name in (name for name in taken if getattr(question, name) is None):

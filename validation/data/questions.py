@@ -31,7 +31,7 @@ def take_table(question: Any) -> None:
         object.__setattr__(question, "data", Trials.from_frame(question.data, **told))
 
 
-@asked_by("fit", "data.fit", holds="", saves=True)
+@asked_by("fit", "data.fit", holds="")
 class AskFit(Question["Fit"]):
     """Fit people's or models' choices, and say what so many trials support.
 
@@ -96,7 +96,7 @@ class AskFit(Question["Fit"]):
         take_table(self)
 
 
-@asked_by("score", "benchmarks.scored", holds="", saves=True)
+@asked_by("score", "benchmarks.scored", holds="")
 class AskScore(Question["Result | EqualBlur"]):
     """Read every measure off a trial file, or a paper's parts off answers to its experiment.
 

@@ -48,7 +48,7 @@ from knownminds.validation.reading import (
     read_temperature,
     read_texts,
 )
-from knownminds.validation.studies import STUDY
+from knownminds.validation.studies import STUDY, check_own_folder, check_same_question
 
 if TYPE_CHECKING:
     from knownminds.agents import Model
@@ -362,7 +362,6 @@ class Question(Generic[R]):
     computed_in: ClassVar[str] = ""  # where in validation its answer is: "module:compute"
     screened: ClassVar[bool] = True  # whether a part of the answer fills a screen, or --full all
     holds: ClassVar[str | None] = None  # by which its folder is known; "" for a page alone
-    saves: ClassVar[bool] = False  # whether its function, as its command, leaves a page in `out`
     rare: ClassVar[tuple[str, ...]] = ()  # fields whose options few people need
 
     def __post_init__(self) -> None:
@@ -394,11 +393,26 @@ class Question(Generic[R]):
 
     def answer(self) -> R:
         """Compute the answer."""
+        self.check_folder()
         said = self.said()
-        if self.saves and self.left_in is not None:
-            said.save(self.left_in)
+        self.leave(said)
         answered: R = getattr(said, "answered", said)
         return answered
+
+    def check_folder(self) -> None:
+        """Raise ValueError, before any work, if its folder cannot be its own."""
+        if self.left_in is not None:
+            check_own_folder(self.holds or "", self.command, self.left_in)
+
+    def leave(self, said: Any) -> Path | None:
+        """Leave the page of an answer in the folder, if there are both, and return its file."""
+        folder = self.left_in
+        if folder is None or not hasattr(said, "save"):
+            return None
+        if not self.holds or not (folder / self.holds).is_file():  # which tells what was asked
+            check_same_question(said.command, folder)
+        page: Path = said.save(folder)
+        return page
 
     @classmethod
     def options(cls) -> dict[str, TypedOption]:

@@ -24,7 +24,7 @@ def compute(question: Power) -> Result:
     if is_of_wordings(question.pilot):
         return planned(question)
     if question.against:
-        result: Result = confusion_of(question).answer()
+        result: Result = confusion_of(question).said()
         return result
     if question.find is not None:
         return smallest_design.search(question)
