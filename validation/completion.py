@@ -7,19 +7,11 @@ from collections.abc import Callable
 
 from knownminds.members import listed, unknown
 
-# The package that has a registry of a kind, once it is imported.
-REGISTRIES = {
-    "environments": "knownminds.environments",
-    "models": "knownminds.agents",
-    "measures": "knownminds.inference",
-    "papers": "knownminds.validation.benchmarks.registry",
-}
-
 
 def check_member(*kinds: str) -> Callable[[str], str]:
     """Return a function that refuses a name of no member before anything that computes is loaded.
 
-    Once a registry itself is loaded, as it is where plugins add to it, that is left to those who
+    Once the registries are loaded, as they are where plugins add to them, that is left to those who
     look the name up.
 
     Parameters
@@ -30,9 +22,8 @@ def check_member(*kinds: str) -> Callable[[str], str]:
     kind = " or ".join([", ".join(kinds[:-1]), kinds[-1]] if len(kinds) > 1 else kinds)
 
     def check(value: str) -> str:
-        packages = [REGISTRIES.get(f"{one}s") for one in kinds]
         known = [name for one in kinds for name in listed(f"{one}s")]
-        if not value or any(package in sys.modules for package in packages) or value in known:
+        if not value or "knownminds.environments" in sys.modules or value in known:
             return value
         if value.endswith(".py"):
             raise ValueError(

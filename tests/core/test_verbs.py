@@ -44,7 +44,7 @@ NEEDED = {
     "serve": ({"environment": PLACE}, (PLACE,)),
     "simulate": ({"environment": PLACE}, (PLACE,)),
 }  # fmt: skip
-OF_COMMANDS = {"as_json", "full", "design", "help"}  # design is a setting: --set design=
+OF_COMMANDS = {"as_json", "full", "help"}
 OF_FUNCTIONS = {"progress", "tell"}  # which are called on the way
 NO_QUESTIONS = {"feature_regression"}
 each = pytest.mark.parametrize("verb", sorted(set(package.VERBS) - NO_QUESTIONS))
@@ -319,7 +319,7 @@ def test_an_answer_is_printed_by_the_command_line_alone(knownminds, tmp_path, ca
         (("export", file, "--out", out), f"{trials}, written to {out}"),
     ):  # fmt: skip
         code, printed, _ = knownminds(*words)
-        assert (code, " ".join(printed.split())) == (0, said)
+        assert (code, " ".join(printed.split())) == (0, said)  # it fits the screen
         code, printed, _ = knownminds(*words, "--json")
         assert json.loads(printed)["out"] in (str(out), str(file))
     code, printed, _ = knownminds(*played)
@@ -372,3 +372,19 @@ def test_a_dry_run_says_its_numbers_in_json(knownminds):
     assert told["calls"] == 12
     assert 0 < told["input_tokens_low"] <= told["input_tokens_high"]
     assert 0 < told["dollars_low"] <= told["dollars_high"]
+
+
+def test_a_design_is_an_argument_of_function_and_command(knownminds, typed):
+    words = ("temporal_discounting", "--design", "grid")
+    kind = question_of("simulate")
+    for question in (typed(kind, *words), kind("temporal_discounting", design="grid")):
+        assert question.environment.settings["design"] == "grid"
+        assert "--set design=grid" in question.command_line()
+    for place, more, rule in (
+        ("simulate", (*words, "--set", "design=grid"), "got 'design' twice"),
+        ("simulate", (PLACE, *words[1:]), "two_step has a single design; got 'grid'"),
+        ("serve", ("cogbench", *words[1:]), "The plan of a benchmark has designs and trials"),
+    ):
+        code, out, err = knownminds(place, *more)
+        assert (code, out) == (2, "")
+        assert rule in err

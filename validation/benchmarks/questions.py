@@ -56,23 +56,23 @@ class AskBenchmark(CallingQuestion["Result | Text"]):
     small: bool = False
     seed: int | None = None
     paraphrases: int = 1
-    templates: str | Path | None = option(read=Path, default=None)
+    templates: str | Path | None = None
     images: Sequence[str] = ()
     price: Sequence[str] = ()
-    features: str | Path | None = option(read=Path, default=None)
-    people: str | Path | None = option(read=Path, default=None)
+    features: str | Path | None = None
+    people: str | Path | None = None
     from_: Sequence[str | Path] = ()
     claims: bool = False
     numbers: bool = False
     dry_run: bool = False
     fail_under: float | None = None
-    out: str | Path | None = option(read=Path, default=None)
+    out: str | Path | None = None
     progress: Callable[[int, int | None, str], None] | None = None
 
     @property
     def left_in(self) -> Path | None:
         """The folder of the benchmark, unless only its plan or its price is asked for."""
-        return None if self.dry_run or self.plan == SHOWN else self.folder
+        return None if self.plan == SHOWN else super().left_in
 
     @property
     def folder(self) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from knownminds.validation.engine.question import ExperimentQuestion, asked_by, option
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     "calibrate",
     "calibration.calibration",
     rare="correlated formula around quantities simulator clear most questions adaptive",
+    only_with={"most": "clear"},
 )
 class Calibrate(ExperimentQuestion["Result"]):
     """Ask whether posteriors are right: simulation-based calibration.
@@ -30,7 +31,6 @@ class Calibrate(ExperimentQuestion["Result"]):
 
     Parameters
     ----------
-    model : Whose posteriors; the experiment's usual model if not given.
     replicates : Posteriors; fewer than some 12 to 20 are not judged. Fewer do not notice, with a
         chance of 80%, a posterior that is half as wide as it should be.
     subjects : Subjects of a group (hierarchical); 20 if not given. Single posteriors have one.
@@ -74,8 +74,3 @@ class Calibrate(ExperimentQuestion["Result"]):
     most: int = 3200
     questions: int | None = None
     adaptive: str | None = None
-
-    def option_values(self) -> dict[str, Any]:
-        """The options; how many replicates there are at most only where rounds go on."""
-        options = super().option_values()
-        return options if self.clear is not None else options | {"most": None}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from knownminds.validation.costs.questions import CallingQuestion
-from knownminds.validation.engine.question import asked_by, command_line, option
+from knownminds.validation.engine.question import asked_by, option
 from knownminds.validation.reading import read_numbers
 
 if TYPE_CHECKING:
@@ -20,7 +20,13 @@ if TYPE_CHECKING:
 GRID = ("n_dice", "n_faces", "n_coins", "n_options")  # sizes of the grid
 
 
-@asked_by("reveal", "chance.reveal", holds="revealed.json")
+@asked_by(
+    "reveal",
+    "chance.reveal",
+    holds="revealed.json",
+    quiet="scenarios source form draws top distractors asking even_faces chat threshold wordings "
+    "tokens space leak seed temperature max_tokens concurrency attempts re_ask",
+)
 class RevealQuestion(CallingQuestion["RevealAnswer"]):
     """Read how probable each outcome of chance is to a model, beside what it states.
 
@@ -115,16 +121,14 @@ class RevealQuestion(CallingQuestion["RevealAnswer"]):
         if self.wordings < 1:
             raise ValueError(f"wordings is a number from 1 on; got {self.wordings}.")
 
+    def option_values(self) -> dict[str, Any]:
+        """The options that are not as usual."""
+        options = super().option_values()
+        if self.scenarios == type(self)().scenarios:
+            options["subject_matter"] = ""
+        told = {"set": {**self.only, **self.truth}, "no_stated": not self.stated}
+        return options | told | {"stated": None, "out": None}
+
     def command_line(self) -> str:
         """Return the command line that asks it again; "" for a user's own adapter."""
-        if not all(isinstance(model, str) for model in self.llm):
-            return ""
-        given, usual = self.option_values(), type(self)().option_values()
-        options = {name: value for name, value in given.items() if value != usual[name]}
-        options |= {} if self.stated else {"no_stated": True}
-        options |= {"set": {**self.only, **self.truth}, "from": list(map(str, self.earlier))}
-        scenarios = options.pop("subject_matter", ())
-        left_out = ("out", "stated")
-        return command_line(
-            "reveal", *scenarios, **{k: v for k, v in options.items() if k not in left_out}
-        )
+        return super().command_line() if all(isinstance(one, str) for one in self.llm) else ""

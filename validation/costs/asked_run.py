@@ -59,8 +59,14 @@ class _Part:
     within: Path | None = None
 
 
-def compute(question: AskRun) -> Run | Runs | Text:
-    """Answer `run`."""
+def compute(question: AskRun) -> Any:
+    """Answer `run`, and leave the page of each run in its folder."""
+    from .run_page import leave  # Matplotlib is slow
+
+    return leave(question, _runs(question))
+
+
+def _runs(question: AskRun) -> Run | Runs | Text:
     _check_show(question)
     environment = resolve_environment(question.environment, question.trials)
     if question.paraphrases is None and not (question.controls or question.control):

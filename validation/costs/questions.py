@@ -29,13 +29,10 @@ if TYPE_CHECKING:
     from knownminds.llm_adapters import Adapter
     from knownminds.llm_adapters.known_agents.serve import Served
     from knownminds.llm_adapters.runs.prices import Price
-    from knownminds.llm_adapters.runs.run_result import Run  # noqa: F401 - named in a string
-    from knownminds.validation.engine.result import (
-        Result,  # noqa: F401 - named in a string
-        Text,  # noqa: F401 - named in a string
-    )
+    from knownminds.llm_adapters.runs.run_result import Run  # noqa: F401
+    from knownminds.validation.engine.result import Result, Text  # noqa: F401 - named in strings
 
-    from .several_runs import Runs  # noqa: F401 - named in a string
+    from .several_runs import Runs  # noqa: F401
 
 R = TypeVar("R", covariant=True)
 
@@ -46,7 +43,11 @@ IMAGE_TOKENS = (85, 8500)
 
 
 @asked_by(
-    "budget", "costs.budget", holds="", rare="reasoning image_tokens price date system dry_runs"
+    "budget",
+    "costs.budget",
+    holds="",
+    rare="reasoning image_tokens price date system dry_runs",
+    quiet="reasoning image_tokens dry_runs",
 )
 class AskBudget(Question["Result"]):
     """Reckon calls, tokens and money of a design from its real prompts.
@@ -61,7 +62,6 @@ class AskBudget(Question["Result"]):
     Parameters
     ----------
     llm : PROVIDER:MODEL, openai:gpt-4o-mini for instance. In Python prices as well.
-    model : A model that answers; the experiment's usual one if none.
     trials : Trials per session. Each session begins with an empty history.
     power : Folder of a power study: price its designs.
     pilot : A run in several wordings: split `dollars` into wordings and sessions, see `power
@@ -74,7 +74,6 @@ class AskBudget(Question["Result"]):
     image_tokens : LOW-HIGH: tokens that a picture counts. Each provider reckons it from the size in
         another way; the default holds for all models that we know of.
     batch : Requests go in batches, at half the price.
-    date : YYYY-MM-DD: the day of the prices. Today if none.
     system : What a system message says before every prompt.
     dry_runs : Sessions that the synthetic agent plays.
     """
@@ -115,14 +114,10 @@ class AskBudget(Question["Result"]):
             "llm": [one if isinstance(one, str) else one.llm for one in llms],
             "model": self.agent.name,
             "set": {**changed_settings(environment), **(self.settings or {})},
-            "date": self.date and str(self.date),
-            "dry_runs": None if self.dry_runs == 4 else self.dry_runs,
             "out": None,
         }
-        for name, usual in (("reasoning", (0, 0)), ("image_tokens", IMAGE_TOKENS)):
-            low, high = getattr(self, name)
-            options[name] = None if (low, high) == usual else f"{low}-{high}"
-        return options
+        ranges = {name: options[name] for name in ("reasoning", "image_tokens") if options[name]}
+        return options | {name: "-".join(map(str, ends)) for name, ends in ranges.items()}
 
 
 @frozen_question
@@ -171,7 +166,7 @@ class AskRun(
 
     llm: Adapter | str = option(kw_only=False)
     sessions: int | None = None
-    stop: str | Path | Analysis | None = option(read=Path, default=None)
+    stop: str | Path | Analysis | None = None
     trials: int | None = None
     seed: int = 0
     questions: int | None = None
@@ -184,7 +179,7 @@ class AskRun(
     contaminants: Contaminants | None = None
     dry_run: bool = False
     show: int | None = None
-    out: str | Path | None = option(read=Path, default=None)
+    out: str | Path | None = None
     progress: Callable[[int, int | None, str], None] | None = None
 
     @property
@@ -206,15 +201,6 @@ class AskRun(
         if not isinstance(self.stop, str | Path):  # an analysis of a program, which no line names
             options["stop"] = None
         return options
-
-    def said(self) -> Any:
-        """Run, and leave the page of each run in its folder."""
-        return load("costs.run_page", "leave")(self, super().said())
-
-    @property
-    def left_in(self) -> Path | None:
-        """The folder of the run; a dry run has none."""
-        return None if self.dry_run else self.folder
 
     @property
     def folder(self) -> Path:
@@ -244,11 +230,9 @@ class AskServe(PlayedQuestion["Served"]):
     ----------
     environment : The experiment; or a benchmark, all of whose cells that it can play the agent then
         plays.
-    model : A model; the experiment's usual one if none. `knownminds list` shows all.
     plan : Of a benchmark: a plan of your own.
     small : Of a benchmark: as `benchmark --small` asks.
     seed : Everything random follows from it; 0 if left out, of a benchmark the plan's.
-    truth : NAME=VALUE: a true parameter or a setting of the experiment.
     host : Where to listen.
     port : 0 for a free one.
     name : The model that requests must ask for.
@@ -286,15 +270,8 @@ class AskServe(PlayedQuestion["Served"]):
         """Take the usual model where none is named; each cell of a benchmark has its own."""
         if self.environment not in listed("papers"):
             super().__post_init__()
-
-    @classmethod
-    def read(cls, typed: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments; of a benchmark --set has true parameters alone."""
-        if typed["environment"] not in listed("papers"):
-            return super().read(typed)
-        if typed["design"] is not None or typed["trials"] is not None:
+        elif self.design is not None or self.trials is not None:
             raise ValueError("The plan of a benchmark has designs and trials; leave both out.")
-        return super(PlayedQuestion, cls).read(typed)
 
 
 @asked_by("look", "costs.looked", holds="")
@@ -315,9 +292,9 @@ class Look(Question["Result"]):
     settings: Mapping[str, Any] | None = None
     trials: int = 6
     seed: int = 0
-    out: str | Path | None = option(read=Path, default=None)
+    out: str | Path | None = None
 
     @property
-    def left_in(self) -> Path:
+    def folder(self) -> Path:
         """The folder of the page."""
         return Path(self.out or f"look-{self.name}")

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from knownminds.validation.engine.question import ExperimentQuestion, Question, asked_by, option
+from knownminds.validation.engine.question import (
+    ExperimentQuestion,
+    Question,
+    asked_by,
+    frozen_question,
+    option,
+)
 
 if TYPE_CHECKING:
     from knownminds.agents import Model
@@ -18,31 +24,49 @@ if TYPE_CHECKING:
     from .fit_answer import Fit  # noqa: F401 - in a string
 
 
+R = TypeVar("R", covariant=True)
+
+
 def _names(text: str) -> list[str] | None:
     return text.split(",") if text else None
 
 
-def take_table(question: Any) -> None:
-    """Let a question about a table of pandas be about the trials in it."""
-    if hasattr(question.data, "iloc"):
-        from knownminds.environments import Trials
+@frozen_question
+class TrialsQuestion(Question[R]):
+    """A question about trials that there are.
 
-        told = {name: getattr(question, name) for name in ("columns", "environment")}
-        object.__setattr__(question, "data", Trials.from_frame(question.data, **told))
+    Parameters
+    ----------
+    settings : NAME=VALUE: a setting of the experiment, where the data do not tell it.
+    """
+
+    data: Trials | str | Path | Sequence[str | Path] = option(argument=True, kw_only=False)
+    environment: str | None = None
+    columns: Mapping[str, str] | None = None
+    settings: Mapping[str, Any] | None = None
+    where: Mapping[str, str] | None = None
+    seed: int = 0
+    out: str | Path | None = None
+
+    def __post_init__(self) -> None:
+        """Take a table of pandas for the trials that are in it."""
+        table: Any = self.data
+        if hasattr(table, "iloc"):
+            from knownminds.environments import Trials
+
+            told = {name: getattr(self, name) for name in ("columns", "environment")}
+            object.__setattr__(self, "data", Trials.from_frame(table, **told))
 
 
 @asked_by("fit", "data.fit", holds="")
-class AskFit(Question["Fit"]):
+class AskFit(TrialsQuestion["Fit"]):
     """Fit people's or models' choices, and say what so many trials support.
 
     Parameters
     ----------
     data : .csv or .parquet files, or folders of runs, joined; or trials, or a table of pandas.
-    model : A model; the usual one of the data's experiment if none. `knownminds list`.
     environment : The experiment. None takes it from the data, or from the model if only one fits
         it.
-    settings : NAME=VALUE: a setting of the experiment, where the data do not tell it.
-    where : COLUMN=VALUE: only trials that have it.
     method : mle, map or hierarchical.
     formula : "alpha ~ condition" or "alpha ~ drug + (drug | subject)" (hierarchical). What moves
         group means, and columns within subjects.
@@ -54,7 +78,6 @@ class AskFit(Question["Fit"]):
     over : cells: one set of parameters of a participant in several experiments and conditions. The
         data may hold those of a whole benchmark; --unit names participants, if no column
         participant or model does.
-    fixed : NAME=VALUE: held in the fit, not estimated.
     sampling : NAME=VALUE: of the sampler, target_accept=0.8 or minutes=15 (hierarchical). The
         acceptance rate at which it begins, and for how long it goes on at most; what has not
         converged by then is called so.
@@ -66,12 +89,7 @@ class AskFit(Question["Fit"]):
     tell : Called with a line on what is going on.
     """
 
-    data: Trials | str | Path | Sequence[str | Path] = option(argument=True, kw_only=False)
     model: type[Model] | str | None = option(default=None, kw_only=False)
-    environment: str | None = None
-    columns: Mapping[str, str] | None = None
-    settings: Mapping[str, Any] | None = None
-    where: Mapping[str, str] | None = None
     method: Literal["map", "mle", "hierarchical"] = "map"
     formula: Sequence[str] | None = None
     rope: Mapping[str, float] | None = None
@@ -86,18 +104,12 @@ class AskFit(Question["Fit"]):
     against: Sequence[str] | None = None
     rivals: bool = False
     separate: bool = False
-    seed: int = 0
     workers: int | None = None
-    out: str | Path | None = option(read=Path, default=None)
     tell: Callable[[str], None] | None = None
-
-    def __post_init__(self) -> None:
-        """Take a table for the trials that are in it."""
-        take_table(self)
 
 
 @asked_by("score", "benchmarks.scored", holds="")
-class AskScore(Question["Result | EqualBlur"]):
+class AskScore(TrialsQuestion["Result | EqualBlur"]):
     """Read every measure off a trial file, or a paper's parts off answers to its experiment.
 
     Parameters
@@ -107,8 +119,6 @@ class AskScore(Question["Result | EqualBlur"]):
     measures : Which measure; all that the experiments have by default. equal_blur alone is that of
         all trials of one agent together.
     environment : The experiment, of data that do not name it.
-    settings : NAME=VALUE: a setting of the experiment, where the data do not tell it.
-    where : COLUMN=VALUE: only trials that have it.
     by : A column whose values are participants, such as model.
     released : Define measures as their published code does. Of answers about a collider each
         participant is then one agent, as in Dettki (2025).
@@ -129,12 +139,7 @@ class AskScore(Question["Result | EqualBlur"]):
     mass : Of a set of runs: mass of its intervals, 0 to 1; 0.68 unless given.
     """
 
-    data: Trials | str | Path | Sequence[str | Path] = option(argument=True, kw_only=False)
     measures: Sequence[str] | None = option("--measure", default=None, kw_only=False)
-    environment: str | None = None
-    columns: Mapping[str, str] | None = None
-    settings: Mapping[str, Any] | None = None
-    where: Mapping[str, str] | None = None
     by: str | None = None
     released: bool = False
     reference: Path | None = None
@@ -149,12 +154,6 @@ class AskScore(Question["Result | EqualBlur"]):
     permutations: int | None = None
     bootstraps: int | None = None
     mass: float | None = None
-    seed: int = 0
-    out: str | Path | None = option(read=Path, default=None)
-
-    def __post_init__(self) -> None:
-        """Take a table for the trials that are in it."""
-        take_table(self)
 
 
 @asked_by("import", "data.exchange:run_import", verb="import_trials", screened=False)
@@ -170,7 +169,6 @@ class AskImport(Question["Trials"]):
     environment : The experiment. Needed where the files do not tell it.
     columns : ours=yours,...: of csv and parquet that are otherwise as ours.
     mapping : ours=theirs,...; 'COLUMN: text=0,text=1'; 'COLUMN: percent'; a .toml; or a map's name.
-    where : COLUMN=VALUE: only rows that have it are trials.
     missing : What stands for no answer, besides nothing and NA.
     subject_from_file : Each file is of one subject, named as the file.
     encoding : Of the file, such as cp1252.
@@ -240,7 +238,6 @@ class Simulate(ExperimentQuestion["Trials | Result"]):
 
     Parameters
     ----------
-    model : A model; the experiment's usual one if none. `knownminds list` shows all.
     report : Prior predictive check: a study of what the subjects do.
     out : A .csv or .parquet file; with --report a folder for the results and the report.
     """

@@ -24,6 +24,7 @@ def _read_budget(text: str) -> dict[str, float]:
     "design.best_design",
     verb="best_design",
     rare="date reasoning comparison estimator thorough pilot run",
+    quiet="reasoning comparison estimator",
 )
 class AskDesign(ExperimentQuestion["Result"]):
     """Search an experiment's settings for the best design for the money.
@@ -92,9 +93,6 @@ class AskDesign(ExperimentQuestion["Result"]):
         return rivals_in(self.goal) or [self.model]
 
     def option_values(self) -> dict[str, Any]:
-        """The options; usual ways are not named."""
-        options = super().option_values()
-        usual = {"comparison": "one", "estimator": "marginal", "reasoning": "0-0"}
-        options |= {name: None for name, value in usual.items() if options[name] == value}
+        """The options; a budget as it is typed."""
         (budget,) = self.budget.items()
-        return options | {"budget": f"{budget[0]}={budget[1]:.12g}"}
+        return super().option_values() | {"budget": f"{budget[0]}={budget[1]:.12g}"}

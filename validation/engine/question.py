@@ -15,6 +15,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from datetime import date
 from functools import partial
 from importlib import import_module
 from numbers import Integral, Real
@@ -298,7 +299,7 @@ def frozen_question(kind: type[T]) -> type[T]:
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field, option))
 def asked_by(
-    command: str, computed_in: str, *, verb: str = "", rare: str = "", **about: Any
+    command: str, computed_in: str, *, verb: str = "", rare: str = "", quiet: str = "", **about: Any
 ) -> Callable[[type[T]], type[T]]:
     """Make a question of a command of a class.
 
@@ -308,16 +309,16 @@ def asked_by(
         The command, and "module:compute" that answers it.
     verb
         The function's name, if it is another.
-    rare
-        Fields whose options few people need.
+    rare, quiet
+        Fields whose options few people need, and those that are not named at their defaults.
     about
         Further class variables of `Question`.
     """
 
     def made(kind: type[T]) -> type[T]:
-        rarely = {"rare": tuple(rare.split())} if rare else {}
+        several = {"rare": tuple(rare.split()), "quiet": tuple(quiet.split())}
         told = {"command": command, "verb": verb or command, "computed_in": computed_in}
-        for name, value in (told | rarely | about).items():
+        for name, value in (told | {k: v for k, v in several.items() if v} | about).items():
             setattr(kind, name, value)
         return frozen_question(kind)
 
@@ -334,13 +335,15 @@ class Question(Generic[R]):
     ----------
     llm : PROVIDER:MODEL, openai:gpt-4o-mini for instance.
     environment : The experiment.
-    model : Whose parameters; the experiment's usual model if not given.
+    model : A model; the experiment's usual one if none. `knownminds list` shows all.
     subjects : How many subjects.
     sessions : Sessions of each subject.
     trials : Trials per session, where the experiment lets one choose.
     design : Of an experiment with several designs: which (--set design=).
     settings : NAME=VALUE: a setting of the experiment.
     truth : NAME=VALUE: a true parameter, or a setting of the experiment.
+    where : COLUMN=VALUE: only trials that have it.
+    fixed : NAME=VALUE: a parameter held at a value in the fit.
     columns : ours=yours,...: your columns by our names, subject=run,action=choice for instance.
     questions : How many questions a session has, where trials are questions; all if not given.
     adaptive : MODEL: ask next what tells most about its parameters, up to --questions.
@@ -349,7 +352,7 @@ class Question(Generic[R]):
     all_trials : Fit all trials, also where a model is fitted to some.
     unconverged : With --from: go on with a posterior that did not converge.
     price : PROVIDER:MODEL=IN,OUT dollars per million tokens.
-    date : YYYY-MM-DD: the day of the prices.
+    date : YYYY-MM-DD: the day of the prices. Today if none.
     reasoning : LOW-HIGH: tokens of thought before each answer.
     contaminants : NAME=RATE of a known agent: refusal, malformed, truncation, verbosity.
     dry_run : Only estimate calls, tokens and money.
@@ -363,6 +366,8 @@ class Question(Generic[R]):
     screened: ClassVar[bool] = True  # whether a part of the answer fills a screen, or --full all
     holds: ClassVar[str | None] = None  # by which its folder is known; "" for a page alone
     rare: ClassVar[tuple[str, ...]] = ()  # fields whose options few people need
+    quiet: ClassVar[tuple[str, ...]] = ()  # fields that no command line names at their defaults
+    only_with: ClassVar[Mapping[str, str]] = {}  # fields that it names if another one is given
 
     def __post_init__(self) -> None:
         """Check what a question takes from `knownminds.calling`."""
@@ -380,8 +385,10 @@ class Question(Generic[R]):
     @property
     def left_in(self) -> Path | None:
         """The folder that its command leaves a page in; None if there is none."""
-        out = getattr(self, "out", None)
-        return None if self.holds is None or out is None else Path(out)
+        if self.holds is None or getattr(self, "dry_run", False):
+            return None
+        folder = getattr(self, "folder", getattr(self, "out", None))  # some have one in any case
+        return None if folder is None else Path(folder)
 
     def said(self) -> Any:
         """Compute the answer as a command prints it: it has a text, and `to_dict`.
@@ -447,8 +454,13 @@ class Question(Generic[R]):
     def option_values(self) -> dict[str, Any]:
         """Values of the options by name; rates of zero are not named."""
         running = running_of(type(self))
+        usual = {one.name: one.default for one in fields(self) if one.name in self.quiet}
+        values = {name: getattr(self, name, None) for name in self.options()}
+        for name, value in values.items():
+            lacks = name in self.only_with and not values[self.only_with[name]]
+            values[name] = None if lacks or (name, value) in usual.items() else value
         return {
-            option.name: _plain(getattr(self, name), name)
+            option.name: _plain(values[name], name)
             for name, option in self.options().items()
             if name not in running and hasattr(self, name)
         }
@@ -456,7 +468,10 @@ class Question(Generic[R]):
     def command_line(self) -> str:
         """Return the command line that asks it again."""
         options = self.option_values()
-        return command_line(self.command, options.pop("subject_matter", ""), **options)
+        about = options.pop("subject_matter", "")
+        return command_line(
+            self.command, *([about] if isinstance(about, str) else about), **options
+        )
 
 
 def _plain(value: Any, name: str) -> Any:
@@ -465,7 +480,7 @@ def _plain(value: Any, name: str) -> Any:
         return {k: str(v) for k, v in vars(value).items() if v not in (None, 0.0)} or None
     if isinstance(value, Mapping):
         return dict(value) or None
-    if isinstance(value, os.PathLike):
+    if isinstance(value, os.PathLike | date):
         return str(value)
     return None if isinstance(value, float) and value == 0.0 else value
 
@@ -489,7 +504,7 @@ class Running:
     backend: Literal["processes", "threads", "dask"] | None = None
     scheduler: str | None = None
     share: str | None = None
-    out: str | os.PathLike[str] | None = option(read=Path, default=None)
+    out: str | os.PathLike[str] | None = None
     progress: Callable[[int, int], None] | None = None
 
     @property
@@ -544,6 +559,7 @@ class PlayedQuestion(Question[R]):
     """
 
     environment: Environment | str = option(argument=True, kw_only=False)
+    design: str | None = None
     truth: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
@@ -552,31 +568,13 @@ class PlayedQuestion(Question[R]):
 
         super().__post_init__()
         take_usual_model(self)
-        if self.truth:
-            environment, truth = played_as(self.environment, self.playing, self.truth)
-            object.__setattr__(self, "environment", environment)
-            object.__setattr__(self, "truth", truth)
-
-    @classmethod
-    def options(cls) -> dict[str, TypedOption]:
-        """Those of the fields, and which of an experiment's designs is meant: one of its settings.
-
-        Of a setting there is no field.
-        """
-        design = typer.Option(help=field_helps(cls)["design"], metavar=" ")
-        options: dict[str, TypedOption] = {}
-        for name, option in super().options().items():
-            options[name] = option
-            if name == "trials":
-                options["design"] = TypedOption(Annotated[str | None, design], None, "--design")
-        return options
-
-    @classmethod
-    def read(cls, typed: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments; a design is one of the settings."""
-        design = [] if typed["design"] is None else [f"design={typed['design']}"]
-        truth = [*(typed["truth"] or ()), *design]
-        return super().read({**typed, "truth": truth or None})
+        if self.design is not None and "design" in (self.truth or {}):
+            raise ValueError("--set names each thing once; got 'design' twice.")
+        given = dict(self.truth or {}) | ({} if self.design is None else {"design": self.design})
+        if given:
+            environment, truth = played_as(self.environment, self.playing, given)
+            for name, value in (("environment", environment), ("truth", truth), ("design", None)):
+                object.__setattr__(self, name, value)
 
     @property
     def playing(self) -> Sequence[Any]:
@@ -590,6 +588,7 @@ class PlayedQuestion(Question[R]):
 
         environment = resolve_environment(self.environment)
         options = super().option_values()
+        del options["design"]  # it is one of the settings by now
         truth = {name: float(value) for name, value in (options["set"] or {}).items()}
         options["set"] = {**truth, **changed_settings(environment)}
         if "model" in options:
@@ -603,6 +602,15 @@ class PlayedQuestion(Question[R]):
 @frozen_question
 class ExperimentQuestion(StudyQuestion[R], PlayedQuestion[R]):
     """A question of a study about models in an experiment."""
+
+    def check_single(self, way: str) -> None:
+        """Raise ValueError if a size that goes with a search or a rule has several numbers."""
+        for name in ("subjects", "sessions", "trials"):
+            value = getattr(self, name)
+            if isinstance(value, Sequence) and len(value) > 1:
+                raise ValueError(
+                    f"With {way} the other sizes are single numbers; got {name} twice."
+                )
 
 
 def take_usual_model(question: Any) -> None:

@@ -45,6 +45,7 @@ def _is_run(pilot: Any) -> bool:
     "power",
     "power.power",
     rare="effect_sd spread correlation pilot wordings dollars run width rope unit criterion",
+    only_with={"target": "find", "most": "find", "unit": "stop", "criterion": "against"},
 )
 class Power(ExperimentQuestion["Result"]):
     """Ask how often a design detects an effect, or which is the smallest that does.
@@ -76,7 +77,6 @@ class Power(ExperimentQuestion["Result"]):
         tested over units (t, Welch's or paired t test).
     subjects : Participants, per group with --comparison between; 1 is one agent.
     sessions : Sessions of each subject, per condition.
-    trials : Trials per session.
     replicates : Data sets per design; 400, or 1000 to confirm --find.
     effect_sd : Spread of the effect: assurance. The effect of each data set is drawn from
         Normal(effect, effect_sd) (O'Hagan, Stevens and Campbell 2005).
@@ -165,13 +165,8 @@ class Power(ExperimentQuestion["Result"]):
             raise ValueError(
                 "A study looks for a size or at a stopping rule; got --find and --stop."
             )
-        way = "--find" if self.find is not None else "--stop" if self.stop is not None else ""
-        for name in SIZES if way else ():
-            value = getattr(self, name)
-            if isinstance(value, Sequence) and len(value) > 1:
-                raise ValueError(
-                    f"With {way} the other sizes are single numbers; got {name} twice."
-                )
+        if self.find is not None or self.stop is not None:
+            self.check_single("--find" if self.find is not None else "--stop")
 
     def _take_from(self, pilot: str | Path) -> None:
         """Take a pilot's model and its experiment's settings where none are named."""
@@ -192,15 +187,13 @@ class Power(ExperimentQuestion["Result"]):
         return [self.model, *self.against]
 
     def option_values(self) -> dict[str, Any]:
-        """The options; what belongs to a search or a rule only there."""
+        """The options; a pilot or a rule by its file or its name."""
         options = super().option_values()
         if self.pilot is not None:
             options["from"] = str(getattr(self.pilot, "folder", self.pilot))
         if self.stop is not None:
             options["stop"] = str(self.stop)
-        lacking: dict[str, Any] = {"target": self.find, "most": self.find, "unit": self.stop}
-        lacking |= {"criterion": self.against or None}
-        return options | {name: None for name, given in lacking.items() if given is None}
+        return options
 
 
 @asked_by("audit", "power.audit")

@@ -33,7 +33,6 @@ class Recover(ExperimentQuestion["Result"]):
         "hierarchical" all of a replicate together. "marginal" is map with the means and spreads of
         each replicate's group by its marginal likelihood.
     truth : NAME=VALUE: a true parameter, the same for all subjects, or a setting of the experiment.
-    fixed : NAME=VALUE: a parameter held at a value in the fit.
     intervals : Intervals for --method map: posterior or laplace. Each subject's posterior is right,
         and ten times slower than Laplace's normal approximation, which covers too little with few
         trials; "mle" has only the latter.
@@ -68,7 +67,12 @@ class Recover(ExperimentQuestion["Result"]):
         return super().option_values() | ({} if self.method == "map" else {"intervals": None})
 
 
-@asked_by("confuse", "recovery.confusion", rare="lapse fit_lapse all_trials pilot")
+@asked_by(
+    "confuse",
+    "recovery.confusion",
+    rare="lapse fit_lapse all_trials pilot",
+    only_with={"target": "find", "most": "find"},
+)
 class Confuse(ExperimentQuestion["Result"]):
     """Ask whether a design tells rival models apart: confusion and inversion matrices.
 
@@ -122,17 +126,7 @@ class Confuse(ExperimentQuestion["Result"]):
             return
         if self.pilot is not None:
             raise ValueError("A search draws agents from the priors; leave --from or --find out.")
-        for name in ("subjects", "sessions", "trials"):
-            value = getattr(self, name)
-            if isinstance(value, Sequence) and len(value) > 1:
-                raise ValueError(
-                    f"With --find the other sizes are single numbers; got {name} twice."
-                )
-
-    def option_values(self) -> dict[str, Any]:
-        """The options; what belongs to a search only there."""
-        search = {} if self.find else {"target": None, "most": None}
-        return super().option_values() | search
+        self.check_single("--find")
 
 
 def _players(environment: Environment | str) -> list[str]:
