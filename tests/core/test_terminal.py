@@ -19,3 +19,23 @@ def test_the_usual_model_plays_its_experiment():
     for name in ENVIRONMENTS:
         AGENTS[usual_model(name)].check_plays(make(name))
     assert usual_model("instrumental_learning") == "rescorla_wagner_dual"
+
+
+def test_each_step_is_said_with_v_alone(tmp_path, capsys):
+    words = ["run", "two_step", "--llm", "synthetic:two_step_reduced", "--trials", "4"]
+    words += ["--set", "beta=3.66929669", "--out"]
+    for more, wanted in (([], False), (["-v"], True)):
+        with pytest.raises(SystemExit) as end:
+            main([*words, str(tmp_path / f"run{len(more)}"), *more])
+        said = capsys.readouterr()
+        assert not end.value.code, said.err
+        steps = ("run: 4 of 4", "run: answered in", "run file:")
+        assert [step in said.err for step in steps] == [wanted] * 3
+        assert "beta=3.67," in said.out
+
+
+def test_the_help_of_audit_names_every_audit(capsys):
+    from knownminds.members import listed
+
+    text = said(capsys, "audit", "--help")
+    assert [name for name in listed("audits") if name not in text] == []

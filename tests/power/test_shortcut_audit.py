@@ -123,3 +123,20 @@ def test_numbers_are_those_of_a_regression_by_hand():
         saved.append(((here["value"] - slope * here["words"]) ** 2).sum())
     gain = 1 - sum(saved) / (centred["value"] ** 2).sum()
     assert own["gain"] == pytest.approx(gain, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("place", "score"),
+    [
+        ("instrumental_learning", "performance of a trial"),
+        ("dice", "how probable the picked outcome is"),
+        ("ultimatum", "agreement with inequity_averse"),
+    ],
+)
+def test_a_score_says_of_what_it_is(place, score, knownminds):
+    code, said, err = knownminds("audit", "shortcuts", "--environment", place, "--replicates", 3)
+    assert code == 0, err
+    said = " ".join(said.split())
+    assert f"shortcut of {place} reach? (score: {score})" in said
+    assert "verdict" in said
+    assert "3 sessions: 3 ok" in said

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
+from time import perf_counter
 from types import MappingProxyType
 from typing import Annotated, Any
 
@@ -18,7 +19,7 @@ from knownminds.members import unknown
 from knownminds.validation.engine.question import Question, ShareDone, TypedOption
 
 from .interrupts import Stopped, is_interrupt, kept_in
-from .output import Form, note, print_json, progress_bar
+from .output import Form, note, note_step, print_json, progress_bar
 from .run_file import typed_values, write_run_file
 
 Json = Annotated[
@@ -135,6 +136,7 @@ def add(question: type[Question[Any]], panel: str | None = None) -> None:
         if values.get("out") is not None and Path(values["out"]).is_dir():
             file = Path(values["out"]) / f"{question.command}.toml"
             write_run_file(file, context.command, values, context.obj or ())
+            note_step(f"run file: {file}")
         if code:
             raise typer.Exit(code)
 
@@ -159,6 +161,7 @@ def _answer(question: Question[Any], form: Form) -> int:
     """Answer a question, print the answer, leave its page in a folder; return the exit code."""
     folder, where = question.left_in, "a report with --out FOLDER"
     question.check_folder()
+    began = perf_counter()
     try:
         with progress_bar(question.command) as draw:
             told = {"tell": note, "progress": draw}
@@ -178,6 +181,7 @@ def _answer(question: Question[Any], form: Form) -> int:
             raise
         said = str(stopped) if isinstance(stopped, KeyboardInterrupt) else ""
         raise Stopped(said or kept_in(folder)) from None
+    note_step(f"{question.command}: answered in {perf_counter() - began:.1f} s")
     if form is Form.JSON:
         print_json(said.to_dict())
     elif not hasattr(said, "screen"):  # which says all there is in some lines

@@ -16,6 +16,7 @@ WIDTH = 80  # of an error on a terminal
 
 # Words as they are: "openai:m:" is no emoji and "[m]" no colour.
 notes = Console(stderr=True, highlight=False, emoji=False, markup=False)
+steps = Console(stderr=True, highlight=False, emoji=False, markup=False, quiet=True)  # of -v
 
 
 def speak(words: Sequence[str]) -> list[str]:
@@ -24,12 +25,12 @@ def speak(words: Sequence[str]) -> list[str]:
     if quiet and verbose:
         raise ValueError("-q says only the answer, -v each step; got both. Leave one out.")
     notes.quiet = bool(quiet)
+    steps.quiet = not verbose
     if verbose:
         import logging
 
-        handler = logging.StreamHandler()
         logger = logging.getLogger("knownminds")
-        logger.handlers, logger.propagate = [handler], False
+        logger.handlers, logger.propagate = [logging.StreamHandler()], False
         logger.setLevel(logging.INFO)
     return [word for word in words if word not in quiet | verbose]
 
@@ -54,6 +55,11 @@ def note(text: str) -> None:
     notes.print(text, soft_wrap=True)
 
 
+def note_step(text: str) -> None:
+    """Print a line on stderr if -v was typed."""
+    steps.print(text, soft_wrap=True)
+
+
 def print_json(content: Any) -> None:
     """Print one JSON object."""
     print(json.dumps(content, allow_nan=False))
@@ -70,11 +76,14 @@ def complain(text: str) -> None:
 
 @contextmanager
 def progress_bar(title: str) -> Iterator[Callable[..., None] | None]:
-    """Give what draws a bar on a terminal; None where stderr is not one.
+    """Give what draws a bar on a terminal, or with -v writes lines; None where there is neither.
 
     It is called with how much is done, of how much, and perhaps a text. Title, numbers and the
     time that is left keep their width; the bar takes what 80 columns leave it.
     """
+    if not steps.quiet:
+        yield lambda done, total, text="": note_step(f"{title}: {done} of {total} {text}".rstrip())
+        return
     if notes.quiet or not notes.is_terminal:
         yield None
         return

@@ -18,6 +18,7 @@ from knownminds.llm_adapters.runs.run_result import ASSUMED_ANSWER, COUNTED, Run
 from knownminds.llm_adapters.runs.runner import TRIALS, environment_of_run, read_run
 from knownminds.validation.engine.arguments import settings_but_size
 from knownminds.validation.engine.parts import Drawing
+from knownminds.validation.engine.plots import few_digits
 from knownminds.validation.engine.result import Result, Text
 from knownminds.validation.engine.scores import Interval
 from knownminds.validation.engine.verdicts import Verdict
@@ -126,7 +127,7 @@ def say(run: Run) -> Result:
     environment = environment_of_run(run.configuration)
     frame = pd.DataFrame() if run.trials is None else run.trials.frame
     return Result(
-        f"{run.llm} in {run.environment}",
+        f"{few_digits(run.llm)} in {run.environment}",
         verdicts=_verdicts(run),
         tables={
             "Outcomes of the answers": _outcomes(run),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,6 +21,11 @@ def symbol(name: str) -> str:
     """Return a parameter's name as papers write it: alpha_positive is "α positive"."""
     words = name.split("_")
     return " ".join(GREEK.get(word, word) for word in words)
+
+
+def few_digits(name: str) -> str:
+    """Return a name, of a known agent for instance, with 3 digits of each parameter."""
+    return re.sub(r"(?<==)-?\d+\.\d{3,}(e-?\d+)?", lambda found: f"{float(found[0]):.3g}", name)
 
 
 def showing(figure: Figure) -> Figure:

@@ -17,6 +17,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
+from knownminds.validation.engine.plots import few_digits
 from knownminds.validation.engine.scores import Score
 
 # Okabe and Ito's palette: distinct under all common colour blindness, and in grey.
@@ -65,8 +66,8 @@ def widened(figure: Figure, least: float) -> None:
 
 
 def in_lines(text: str, most: int) -> str:
-    """Return a text in lines of so many letters; no name is broken."""
-    return "\n".join(wrap(text, most, break_long_words=False, break_on_hyphens=False))
+    """Return a text in lines of so many letters; no name is broken, and none has long numbers."""
+    return "\n".join(wrap(few_digits(text), most, break_long_words=False, break_on_hyphens=False))
 
 
 def panels(n: int, *, height: float = 2.6, columns: int = 3) -> tuple[Figure, list[Axes]]:

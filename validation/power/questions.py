@@ -207,12 +207,13 @@ class Audit(StudyQuestion["Result"]):
     should hold the truth. A measure without a null value (a score) has no test; of it, bias, error
     and coverage are scored.
 
-    The audits of coherence, consistency, shortcuts and of the channel of words have designs and
-    settings of their own; see their modules in `AUDITS`.
+    The audits of coherence, consistency, the observer of all magnitudes, shortcuts and the channel
+    of words have designs and settings of their own; see their modules in `AUDITS`.
 
     Parameters
     ----------
-    measure : The measure, channel, coherence, consistency or shortcuts; see `knownminds list`.
+    measure : A measure (`knownminds list --measures`), or one of channel, coherence, consistency,
+        observer, shortcuts.
     environment : The experiment. The measure's first one if none.
     effects : True values in the violators. Some that they can have if none.
     subjects : Subjects of each data set.

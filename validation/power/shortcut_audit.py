@@ -52,13 +52,14 @@ _GROUP = "window"  # ranges that everybody notices: a shortcut has to tell value
 _RANDOM = 2  # of the stream by which a random player chooses
 OPTIONS = ("environment",)  # of `audit` that this one takes besides settings, replicates and seed
 MOST_DRAWN = 24  # of the figure
+FEW = 2  # experiments that are named in the title
 LOOKS = "Numbers: what is looked at instead of the question"
 HABITS = "Actions: rules that look at nothing"
 NOTES = (
     "Standard errors over sessions in parentheses. Looks: r, correlation with the right answer; "
     "gain, 1 - squared error of the line through what is looked at, by a slope from the other "
     "sessions, over that of the mean of a window; NRMSE, the root of 1 minus it. Habits: mean "
-    "performance of a trial, and its gain over that of picking at random.",
+    "score of a trial, see `score_of`, and its gain over that of picking at random.",
     f"A shortcut tells something if its gain is above 0 (of looks {MARGIN:g}, a correlation of .1) "
     f"at {LEVEL:g} for all of an experiment together: one-sided t tests over sessions with "
     "Bonferroni's correction.",
@@ -143,9 +144,16 @@ def say(rows: Rows) -> Result:
         "Gain of the looks that reach most, with 2 standard errors.",
         "share of squared error taken away", series="verdict", along="name", null=0.0,
     )  # fmt: skip
+    of = dict.fromkeys(row["score_of"] for row in scored[HABITS])
+    told = f" (score: {', '.join(of)})" if len(of) == 1 and not scored[LOOKS] else ""
+    places = dict.fromkeys(cell.environment for cell in rows.study.cells)
     return rows.result(
-        "What does each shortcut reach?",
+        f"What does each shortcut of {' and '.join(places)} reach?{told}"
+        if len(places) <= FEW
+        else "What does each shortcut reach?",
+        of="sessions",
         tables={title: table.set_index(names) for title, table in tables.items()},
+        shows=("gain", "verdict", "score", "at_random", "score_of", "r", "NRMSE"),
         figures=dots.drawings(_most(scored[LOOKS])) if scored[LOOKS] else {},
         notes=NOTES,
     )
@@ -244,6 +252,16 @@ def _score(environment: Environment, design: Design, rule: Rule) -> float:
     return float(np.nanmean(environment.performance(trials)))
 
 
+def _scored_by(environment: Environment) -> str:
+    """Say what the score of a habit is."""
+    if environment.feedback:
+        return "performance of a trial"
+    seen = next(iter(Session(environment, environment.draw(session_stream(0)))))
+    if environment.truth(seen) is not None:
+        return "how probable the picked outcome is"
+    return f"agreement with {_reference(environment).name}"
+
+
 def _reference(environment: Environment) -> Any:
     for model in AGENTS.values():
         if model.plays(environment) and len(model.parameters):
@@ -262,8 +280,9 @@ def _shortcuts_of(rows: pd.DataFrame, cell: Cell, looking: bool) -> list[dict[st
     columns = [str(column) for column in rows if "|" in str(column)]
     shortcuts = dict.fromkeys(column.partition("|")[0] for column in columns)
     about = {"experiment": cell.environment, "stimuli": cell.settings.get("stimuli") or ""}
+    of = {} if looking else {"score_of": _scored_by(cell.make())}
     names = [
-        {**about, "shortcut": name, **(_look if looking else _habit)(rows, name)}
+        {**about, "shortcut": name, **(_look if looking else _habit)(rows, name), **of}
         for name in shortcuts
         if name != CHANCE
     ]
