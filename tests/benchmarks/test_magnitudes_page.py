@@ -1,5 +1,7 @@
 """The page of magnitudes: each number by a route of its own, and data with gaps."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,7 +10,10 @@ from magnitude_sets import answers_of
 from knownminds.agents import AGENTS
 from knownminds.environments import Trials
 from knownminds.environments.magnitudes.magnitude import CONDITIONS
+from knownminds.inference.magnitudes.factor_evidence import VARIANTS
+from knownminds.inference.magnitudes.observer_fits import fit_observers
 from knownminds.inference.posteriors.posterior import posterior
+from knownminds.validation.benchmarks import magnitude_frames
 from knownminds.validation.benchmarks.magnitudes import PAPER
 from knownminds.validation.benchmarks.paper import About
 
@@ -29,8 +34,12 @@ def trials():
 
 @pytest.fixture(scope="module")
 def page(trials):
+    """The page with observers that have no output map: half of the kernels are compiled."""
     about = About({}, ("sharp", "blind"), options={"replicates": 10})
-    parts, *_ = PAPER.parts(trials, about)
+    plain = tuple(name for name, what in VARIANTS.items() if what["output"] == "none")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(magnitude_frames, "fit_observers", partial(fit_observers, models=plain))
+        parts, *_ = PAPER.parts(trials, about)
     for part in parts:
         for drawing in part.figures.values():
             drawing.figure()

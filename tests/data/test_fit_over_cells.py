@@ -55,7 +55,8 @@ def test_a_fit_says_whether_one_observer_describes_the_cells(files, tmp_path):
     """The third participant is ten times as noisy with words where these are called noisy."""
     few = knownminds.fit(files[:1], MODEL, over="cells", method="mle", workers=1)
     assert any("was not tested" in note for note in few.notes)
-    held = knownminds.fit(files[:1], MODEL, over="cells", fixed={"adaptation": 0.1}, workers=1)
+    fixed = {"adaptation": 0.1}
+    held = knownminds.fit(files[:1], MODEL, over="cells", method="mle", fixed=fixed, workers=1)
     assert any("was not tested: the test is that of" in note for note in held.notes)
     values = dict(
         noise_text=0.02, noise_image=0.06, blur_slope=0.01, prior_precision=100.0, adaptation=0.1,
