@@ -8,7 +8,7 @@ import numpy as np
 
 from knownminds.agents.compiler.definition import positive, unit
 from knownminds.agents.model import Model
-from knownminds.agents.powers import SMALLEST, power
+from knownminds.agents.powers import power
 
 __all__ = [
     "ExponentialDiscounter",
@@ -95,7 +95,7 @@ class QuasiHyperbolicDiscounter(ExponentialDiscounter):
     delta = unit("share that remains after each month", mean=3.0, sd=1.0, source="Laibson 1997")
 
     def curve(self, months: Any) -> Any:
-        later = self.beta * np.exp(np.log(np.maximum(self.delta, SMALLEST)) * months)
+        later = self.beta * power(self.delta, months)
         return np.where(months > 0, later, 1.0)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from knownminds.agents.choice_trace import ALPHA_C, BETA_C, follow_choice
 from knownminds.agents.compiler.definition import positive, unit
 from knownminds.agents.model import Model
+from knownminds.agents.powers import power
 
 from .rescorla_wagner import RescorlaWagner
 
@@ -136,7 +137,7 @@ class DecayingRateLearner(ValueLearner):
 
     def update(self, trial: Any) -> None:
         self.count[trial.action] += 1
-        rate = np.exp(-self.omega * np.log(self.count[trial.action]))
+        rate = power(self.count[trial.action], -self.omega)
         self.values[trial.action] += rate * (trial.reward - self.values[trial.action])
         self.remember(trial)
 

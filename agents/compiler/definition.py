@@ -11,7 +11,7 @@ import numpy as np
 
 from knownminds.agents.parameters import IDENTITY, POSITIVE, UNIT, Parameter, Parameters, Support
 
-SMALLEST = 1e-300  # the normal quantile of this uniform number is finite
+SMALLEST = 1e-300  # its logarithm, and its quantile of the normal law, are finite
 HALF_LOG_2_PI = 0.5 * float(np.log(2.0 * np.pi))
 
 

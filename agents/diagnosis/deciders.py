@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from knownminds.agents.compiler.definition import positive, real
-from knownminds.agents.probability_weights import prelec, tversky_kahneman
+from knownminds.agents.powers import prelec, tversky_kahneman
 
 from .belief_places import BELIEF, CONDITIONAL
 from .decider import Decider

@@ -56,31 +56,3 @@ def test_blocks_are_found_where_the_means_change_places(tmp_path):
     told = read_map(["subject=subject,response=sure"])
     back = run_import(AskImport([file], environment="restless_bandit", mapping=told))
     assert back.answered.frame["block"].tolist() == played["block"].tolist()
-
-
-def test_a_map_that_is_saved_keeps_the_experiment_and_its_settings(tmp_path, knownminds):
-    file, kept = tmp_path / "casino.csv", tmp_path / "map.toml"
-    file.write_text("who,n,ctx,ch,win\na,0,0,0,1\na,1,0,1,0\nb,0,0,1,1\nb,1,0,0,0\n")
-    code, out, err = knownminds(
-        "import", file, "--environment", "instrumental_learning", "--set", "n_visits=2",
-        "--set", "win_probability=[[0.25,0.75]]", "--save-map", kept,
-        "--map", "subject=who,trial=n,context=ctx,action=ch,reward=win",
-    )  # fmt: skip
-    assert code == 0, err
-    assert "2 subjects, 2 sessions, 4 trials (4 ok)" in out  # also where nothing is written
-    code, out, err = knownminds("import", file, "--map", kept)
-    assert code == 0, err
-    assert "instrumental_learning: 2 subjects" in out
-
-
-def test_a_file_with_our_names_is_checked_and_may_have_codes_for_no_answer(tmp_path, knownminds):
-    file, whose = tmp_path / "ours.csv", ("--environment", "instrumental_learning")
-    head = "subject,environment,trial,context,action,reward\n"
-    file.write_text(head + "a,instrumental_learning,0,0,1,7\na,instrumental_learning,1,0,1,1\n")
-    code, _, err = knownminds("import", file)
-    assert code == 2
-    assert "Rewards are 0 or 1" in err
-    file.write_text("subject,trial,context,action,reward\na,0,0,1,1\na,1,0,-1,\n")
-    code, out, err = knownminds("import", file, "--missing", "-1", *whose)
-    assert code == 0, err
-    assert "1 ok, 1 empty" in out

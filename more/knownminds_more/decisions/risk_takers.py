@@ -8,8 +8,7 @@ import numpy as np
 
 from knownminds.agents.compiler.definition import Probabilities, positive, unit
 from knownminds.agents.model import Model
-from knownminds.agents.powers import power
-from knownminds.agents.probability_weights import prelec, tversky_kahneman
+from knownminds.agents.powers import power, prelec, tversky_kahneman
 
 __all__ = [
     "ExpectedUtility",

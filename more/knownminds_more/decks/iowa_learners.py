@@ -53,7 +53,7 @@ class ExpectancyValence(DeckLearner):
         self.number = 1.0
 
     def respond(self, trial: Any) -> Any:
-        return np.exp(self.consistency * np.log(self.number / 10)) * self.values
+        return power(self.number / 10, self.consistency) * self.values
 
     def update(self, trial: Any) -> None:
         felt = ((1 - self.weight) * trial.gain - self.weight * trial.loss) / UNIT
@@ -179,7 +179,7 @@ class OutcomeRepresentation(DeckLearner):
         self.frequency += others * (-sign / 3 - self.frequency)
         self.frequency[trial.action] = known + rate * (sign - known)
         self.perseverance[trial.action] = 1.0
-        self.perseverance *= np.exp(-np.log(3.0) * self.decay)
+        self.perseverance *= power(3.0, -self.decay)
 
 
 class ValuePlusExploration(DeckLearner):
