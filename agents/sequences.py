@@ -58,8 +58,7 @@ class Sequences:
 
         Raises
         ------
-        ValueError
-            If a code is negative, as `pandas.factorize` makes it of an empty cell.
+        ValueError : If a code is negative, as `pandas.factorize` makes it of an empty cell.
         """
         code = subject
         for column in separate:

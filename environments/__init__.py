@@ -114,8 +114,7 @@ def environment_of(trials: Trials, name: str) -> Environment:
 
     Raises
     ------
-    ValueError
-        If there is no such experiment, or if no setting fits the trials.
+    ValueError : If there is no such experiment, or if no setting fits the trials.
     """
     if name not in ENVIRONMENTS:
         raise ValueError(unknown("environment", name, ENVIRONMENTS))

@@ -72,8 +72,7 @@ def check_controls(environment: Environment, names: tuple[str, ...] = ()) -> tup
 
     Raises
     ------
-    ValueError
-        If there is no such control, or the experiment cannot have it.
+    ValueError : If there is no such control, or the experiment cannot have it.
     """
     reasons = controls_of(environment)
     for name in names:
@@ -94,8 +93,7 @@ def controlled(environment: Environment, control: str) -> Environment:
 
     Raises
     ------
-    ValueError
-        If there is no such control, or the experiment cannot have it.
+    ValueError : If there is no such control, or the experiment cannot have it.
     """
     if control == REPEAT:
         return environment

@@ -36,8 +36,7 @@ def session_stream(seed: int, *address: int) -> np.random.Generator:
 
     Raises
     ------
-    ValueError
-        If the seed or a part of the address is negative.
+    ValueError : If the seed or a part of the address is negative.
     """
     if seed < 0 or any(part < 0 for part in address):
         raise ValueError(

@@ -71,8 +71,7 @@ class Environment(Recording, Wording, ABC):
 
         Raises
         ------
-        ValueError
-            If a column has a value that no setting allows.
+        ValueError : If a column has a value that no setting allows.
         """
         return cls().long_enough(frame)
 
@@ -97,8 +96,7 @@ class Environment(Recording, Wording, ABC):
 
         Raises
         ------
-        TypeError
-            If no setting is the size.
+        TypeError : If no setting is the size.
         """
         if self.size is None:
             raise TypeError(
@@ -141,10 +139,8 @@ class Environment(Recording, Wording, ABC):
 
         Raises
         ------
-        NotImplementedError
-            If the names of this experiment cannot be read from its prompts.
-        ValueError
-            If no session has the names that the prompt shows.
+        NotImplementedError : If the names of this experiment cannot be read from its prompts.
+        ValueError : If no session has the names that the prompt shows.
         """
         labels = self.draw(session_stream(0)).labels
         if labels:

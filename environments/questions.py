@@ -74,8 +74,7 @@ class Questions(Environment):
 
         Raises
         ------
-        ValueError
-            If the messages are not a prompt of this session.
+        ValueError : If the messages are not a prompt of this session.
         """
         shown = _shown_by_prompt(self, design)
         text = messages[0].content if len(messages) == 1 else ""

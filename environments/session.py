@@ -93,10 +93,8 @@ class Session:
 
         Raises
         ------
-        RuntimeError
-            If the session is over.
-        ValueError
-            If the trial does not ask for such a choice.
+        RuntimeError : If the session is over.
+        ValueError : If the trial does not ask for such a choice.
         """
         seen, environment = self.seen, self.environment
         asked = environment.asks(seen) if environment.given == "either" else environment.given

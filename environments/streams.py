@@ -35,8 +35,7 @@ def session_uniforms(
 
     Raises
     ------
-    ValueError
-        If the seed or a part of an address is negative.
+    ValueError : If the seed or a part of an address is negative.
     """
     places = np.asarray(addresses)
     if places.ndim != 2 or seed >= 2**64 or places.dtype.kind not in "iu":

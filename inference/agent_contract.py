@@ -83,13 +83,12 @@ def check_agent(
 
     Raises
     ------
-    ValueError
-        If there is no experiment of that name.
+    ValueError : If there is no experiment of that name.
 
     Returns
     -------
-    AgentCheck
-        A table of the rules, with the largest deviation of each and a sentence for each broken one.
+    AgentCheck : A table of the rules, with the largest deviation of each and a sentence for each
+        broken one.
     """
     given = make(environment) if isinstance(environment, str) else environment
     shown = {*given.fields.stimulus, *given.fields.feedback, *given.drawn} if given else set()

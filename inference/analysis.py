@@ -182,16 +182,14 @@ class Analysis:
 
         Returns
         -------
-        dict
-            A dictionary fit for JSON, with None for numbers that do not exist: units; estimate,
+        dict : A dictionary fit for JSON, with None for numbers that do not exist: units; estimate,
             low, high and p_value of the measure, with its interval; statistic (the p-value, the
             Bayes factor or the width); bound, its limit (for a Bayes factor the upper one); stop,
             whether to stop here; found, "effect", "no effect" or "" if there is no conclusion.
 
         Raises
         ------
-        ValueError
-            If there is no rule, or the measure has no value of each session.
+        ValueError : If there is no rule, or the measure has no value of each session.
         """
         rule = self.stop
         if rule is None or not isinstance(self.measure, SubjectMeasure):

@@ -384,8 +384,7 @@ def with_columns(trials: Trials | pd.DataFrame, name: str, columns: Sequence[str
 
     Raises
     ------
-    ValueError
-        If a column is missing; the error names the first one.
+    ValueError : If a column is missing; the error names the first one.
     """
     frame = trials.frame if isinstance(trials, Trials) else trials
     for column in columns:
@@ -402,8 +401,7 @@ def separated_by(frame: pd.DataFrame, column: str | None) -> pd.Series[str] | st
 
     Raises
     ------
-    ValueError
-        If there is no such column.
+    ValueError : If there is no such column.
     """
     if column is not None and column not in frame:
         raise ValueError(

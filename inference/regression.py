@@ -53,12 +53,11 @@ def coefficient(
 
     Returns
     -------
-    Estimate
-        NaN, with all rows excluded, if there is no estimate: too few rows, regressors that depend
-        on each other, a dependent variable that does not vary or that the regressors separate (the
-        estimate would be infinite; found by linear programming, Konis 2007), or a search that does
-        not end. A linear regression that explains it to the last digits has a value, but neither
-        error nor test: its residuals are rounding.
+    Estimate : NaN, with all rows excluded, if there is no estimate: too few rows, regressors that
+        depend on each other, a dependent variable that does not vary or that the regressors
+        separate (the estimate would be infinite; found by linear programming, Konis 2007), or a
+        search that does not end. A linear regression that explains it to the last digits has a
+        value, but neither error nor test: its residuals are rounding.
     """
     import statsmodels.api as sm
     from statsmodels.tools.sm_exceptions import (
@@ -147,8 +146,7 @@ def cluster_influence(
 
     Returns
     -------
-    tuple
-        [clusters], and the degrees of freedom, at most one less than there are clusters.
+    tuple : [clusters], and the degrees of freedom, at most one less than there are clusters.
     """
     root = np.sqrt(np.maximum(weight, np.finfo(float).tiny))
     basis, triangle = np.linalg.qr(root[:, None] * x)  # basis @ basis.T is the hat matrix
@@ -178,8 +176,7 @@ def firth(x: Array, y: Array, at: int) -> tuple[float, float, float, float, floa
 
     Returns
     -------
-    tuple
-        Value, standard error, low and high (95%), and p-value; None if a search does not end.
+    tuple : Value, standard error, low and high (95%), and p-value; None if a search does not end.
     """
 
     def fit(held: float | None = None) -> Any:

@@ -149,8 +149,7 @@ def placed(measure: Measure, environment: Environment) -> Measure:
 
     Raises
     ------
-    ValueError
-        If the measure is not read off answers in this experiment.
+    ValueError : If the measure is not read off answers in this experiment.
     """
     if environment.name not in measure.environments:
         raise ValueError(

@@ -95,9 +95,8 @@ def split_variance(
 
     Raises
     ------
-    ValueError
-        If a column is missing, or there is nothing to compare: one model, one wording and one
-        session.
+    ValueError : If a column is missing, or there is nothing to compare: one model, one wording and
+        one session.
     """
     keys = (model, template, session)
     _check_columns(frame, (score, *keys))
@@ -167,9 +166,8 @@ def split_scores(
 
     Raises
     ------
-    ValueError
-        If a column is missing, a model has two scores in a wording, or fewer than two scores are
-        left.
+    ValueError : If a column is missing, a model has two scores in a wording, or fewer than two
+        scores are left.
     """
     needed = [score, error, model, template, *([freedom] if freedom else [])]
     _check_columns(frame, needed)

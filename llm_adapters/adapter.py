@@ -127,24 +127,17 @@ class Failed(Exception):  # noqa: N818 - it says what has happened to a call
 
     Parameters
     ----------
-    then
-        "retry" if the same call may succeed later, "skip" if this call never will but others may,
-        "stop" if no call will.
-    kind
-        What failures of the same sort have in common: "server 503", "prompt 400", "connection",
+    then : "retry" if the same call may succeed later, "skip" if this call never will but others
+        may, "stop" if no call will.
+    kind : What failures of the same sort have in common: "server 503", "prompt 400", "connection",
         "unreadable", "key", "credit", "model", "setting", "region", "quota" (of a day), "refused"
         (by moderation). "often" is of calls that come too often, "broken" of an answer that breaks
         off with an error.
-    charged
-        Whether the call was paid for: False if surely not, None if it may have been.
-    wait
-        Seconds that the provider asks to wait; None if it does not.
-    raw
-        What came, if anything did, without any key.
-    setting
-        The setting that a server does not take, as it names it; "" if it names none.
-    usage
-        What the call has cost in tokens, if what came tells it.
+    charged : Whether the call was paid for: False if surely not, None if it may have been.
+    wait : Seconds that the provider asks to wait; None if it does not.
+    raw : What came, if anything did, without any key.
+    setting : The setting that a server does not take, as it names it; "" if it names none.
+    usage : What the call has cost in tokens, if what came tells it.
     """
 
     def __init__(

@@ -34,8 +34,7 @@ class Participant:
 
     Raises
     ------
-    ValueError
-        If a setting is none, or has no such value.
+    ValueError : If a setting is none, or has no such value.
     """
 
     llm: str
@@ -44,7 +43,6 @@ class Participant:
     name: str = ""
 
     def __post_init__(self) -> None:
-        """Check the settings."""
         for name in self.sampling:
             if name not in SETTINGS:
                 known = [*SETTINGS, "price", "name"]
@@ -100,7 +98,6 @@ class Participant:
         return cls(llm, values, price, name)
 
     def __str__(self) -> str:
-        """Return "provider:" and what it is called."""
         provider, colon, _ = self.llm.partition(":")
         return f"{provider}{colon}{self.called}"
 

@@ -43,10 +43,8 @@ def check_own_folder(file: str, command: str, out: Path) -> None:
 
     Parameters
     ----------
-    file
-        Which the result is in, "ledger.sqlite" for instance; "" for its page alone.
-    command
-        That makes the result: "fit".
+    file : Which the result is in, "ledger.sqlite" for instance; "" for its page alone.
+    command : That makes the result: "fit".
     """
     from knownminds.environments.record.folders import check_writable
 

@@ -246,9 +246,8 @@ class BeliefSampler(Model):
 
         Raises
         ------
-        ValueError
-            If an answer is not an outcome of its context, or is a stated probability without being
-            allowed.
+        ValueError : If an answer is not an outcome of its context, or is a stated probability
+            without being allowed.
         """
         cell, correct, action = (columns[name] for name in cls.columns)
         code = np.arange(len(subject)) if lapse else subject

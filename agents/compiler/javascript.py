@@ -54,8 +54,8 @@ class Script:
 
     Raises
     ------
-    ValueError
-        If the world cannot be run on symbols, or needs functions that browsers round differently.
+    ValueError : If the world cannot be run on symbols, or needs functions that browsers round
+        differently.
     """
 
     def __init__(self, environment: Environment, names: Collection[str] = ()) -> None:
@@ -108,8 +108,7 @@ class Script:
 
         Raises
         ------
-        ValueError
-            If a world can be in too many states.
+        ValueError : If a world can be in too many states.
         """
         names = (*self.shown, *self.paid)
         sets: dict[str, Collection[float]] = {name: {value} for name, value in self.start.items()}

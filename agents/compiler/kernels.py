@@ -86,8 +86,7 @@ def outline(model: type[Definable]) -> dict[str, Any]:
 
     Raises
     ------
-    ValueError
-        If it cannot be traced. The error has the line and what to write instead.
+    ValueError : If it cannot be traced. The error has the line and what to write instead.
     """
     if "_outline" not in vars(model):
         with new_graph(), explained(model):
@@ -144,8 +143,8 @@ def likelihood_of(model: type[Definable], n_actions: int | None) -> Compiled:
 
     Raises
     ------
-    ValueError
-        If the definition cannot be traced. The error has the line and what to write instead.
+    ValueError : If the definition cannot be traced. The error has the line and what to write
+        instead.
     """
     actions = _actions(model, n_actions)
     known = _compiled.setdefault(model, {})
@@ -177,9 +176,8 @@ def simulation_of(model: type[Definable], environment: Environment) -> CompiledS
 
     Raises
     ------
-    ValueError
-        If the model or the world cannot be traced, or if the model begins anew between trials that
-        the world connects.
+    ValueError : If the model or the world cannot be traced, or if the model begins anew between
+        trials that the world connects.
     """
     actions = model.n_actions or environment.n_actions or 2
     played = played_in(model, environment.world, environment.drawn, actions)

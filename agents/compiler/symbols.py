@@ -637,8 +637,7 @@ def merged(run: Callable[[], Mapping[str, Any]]) -> dict[str, Expr]:
 
     Raises
     ------
-    UntraceableError
-        If there are too many paths, or they return different names.
+    UntraceableError : If there are too many paths, or they return different names.
     """
     paths = 0
 

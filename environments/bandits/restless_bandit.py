@@ -328,8 +328,7 @@ def correctness(trials: Trials, *, after: bool = False) -> NDArray[np.float64]:
 
     Raises
     ------
-    ValueError
-        If the trials lack the columns mean_0 and mean_1.
+    ValueError : If the trials lack the columns mean_0 and mean_1.
     """
     frame = trials.frame
     for name in ("mean_0", "mean_1"):

@@ -205,8 +205,7 @@ class Collider(StoryQuestions):
 
         Raises
         ------
-        ValueError
-            At the first trial whose task, variable, domain or sense is unknown.
+        ValueError : At the first trial whose task, variable, domain or sense is unknown.
         """
         frame = trials.frame
         added: dict[str, Any] = {}

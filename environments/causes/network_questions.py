@@ -49,8 +49,7 @@ def network_of(columns: Mapping[str, Any]) -> CausalNetwork:
 
     Raises
     ------
-    ValueError
-        If a base rate or a strength lies outside its range, or there is no edge.
+    ValueError : If a base rate or a strength lies outside its range, or there is no edge.
     """
     edges = {edge: float(columns[edge]) for edge in STRENGTHS}
     strengths = {("ABCD"[int(e[1]) - 1], "ABCD"[int(e[2]) - 1]): w for e, w in edges.items() if w}

@@ -53,9 +53,8 @@ class CausalNetwork:
 
     Raises
     ------
-    ValueError
-        If the edges form a cycle, a number lies outside its range, a base rate is missing or
-        belongs to no variable, or there are more than 12 variables.
+    ValueError : If the edges form a cycle, a number lies outside its range, a base rate is missing
+        or belongs to no variable, or there are more than 12 variables.
 
     Examples
     --------
@@ -105,8 +104,7 @@ class CausalNetwork:
 
         Raises
         ------
-        ValueError
-            If no graph has this name.
+        ValueError : If no graph has this name.
         """
         if graph not in NAMED_GRAPHS:
             raise ValueError(
@@ -161,13 +159,11 @@ class CausalNetwork:
 
         Returns
         -------
-        float
-            NaN where the given facts have probability 0.
+        float : NaN where the given facts have probability 0.
 
         Raises
         ------
-        ValueError
-            If a variable is unknown, has two roles, or a state is not 0 or 1.
+        ValueError : If a variable is unknown, has two roles, or a state is not 0 or 1.
         """
         seen, done = self._told("given", given), self._told("do", do)
         self._told("query", {query: 1})

@@ -57,8 +57,7 @@ class Chance:
 
         Raises
         ------
-        ValueError
-            If no possible outcome meets the condition.
+        ValueError : If no possible outcome meets the condition.
         """
         pairs = zip(self.outcomes, self.shares, strict=True)
         left = [share if holds(outcome) else Fraction(0) for outcome, share in pairs]
@@ -141,8 +140,7 @@ def chained(n: int, share: Fraction, correlation: Fraction, first: bool | None =
 
     Raises
     ------
-    ValueError
-        If no chain can have this correlation.
+    ValueError : If no chain can have this correlation.
     """
     least = -min(share / (1 - share), (1 - share) / share)
     if not least <= correlation <= 1:

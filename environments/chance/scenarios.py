@@ -33,8 +33,7 @@ def context_of(cell: int) -> Context:
 
     Raises
     ------
-    ValueError
-        If no context has this number.
+    ValueError : If no context has this number.
     """
     digits = str(cell)
     number = int(digits[0]) if digits.isdigit() else 0

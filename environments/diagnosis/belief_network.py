@@ -76,14 +76,12 @@ class BeliefNetwork:
 
     Parameters
     ----------
-    nodes
-        The nodes, in any order.
+    nodes : The nodes, in any order.
 
     Raises
     ------
-    ValueError
-        If a name stands twice, a parent is unknown, nodes form a cycle, or probabilities have the
-        wrong number or do not sum to 1. The error names the node.
+    ValueError : If a name stands twice, a parent is unknown, nodes form a cycle, or probabilities
+        have the wrong number or do not sum to 1. The error names the node.
     """
 
     def __init__(self, nodes: Sequence[Node]):
@@ -139,16 +137,13 @@ class BeliefNetwork:
 
         Parameters
         ----------
-        query
-            Names of nodes; the answer for several nodes is their joint distribution.
-        evidence
-            States, [contexts, nodes]; -1 where a node is not shown.
+        query : Names of nodes; the answer for several nodes is their joint distribution.
+        evidence : States, [contexts, nodes]; -1 where a node is not shown.
 
         Raises
         ------
-        ValueError
-            If tables of more than 2**24 entries are needed, a node is unknown, a state is out of
-            range, a node is both queried and shown, or the evidence has probability 0.
+        ValueError : If tables of more than 2**24 entries are needed, a node is unknown, a state is
+            out of range, a node is both queried and shown, or the evidence has probability 0.
         """
         targets = tuple(self.position(name) for name in query)
         contexts = self._contexts(targets, evidence)

@@ -86,9 +86,8 @@ def spread_contexts(
 
     Raises
     ------
-    ValueError
-        If every context makes a part of the auxiliary impossible, or the network is too large; see
-        `BeliefNetwork.posterior`.
+    ValueError : If every context makes a part of the auxiliary impossible, or the network is too
+        large; see `BeliefNetwork.posterior`.
     """
     rng = session_stream(_SEED)
     cases = network.sample(rng.random((_CASES, len(network.nodes))))

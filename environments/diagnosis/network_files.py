@@ -70,25 +70,19 @@ def load_network(
 
     Parameters
     ----------
-    network
-        "heart", "diabetes", "fever" or "crying"; the path of a .bif or .csv file, whose words may
-        stand beside it in FILE.words.toml; or the name of a network that ships with pgmpy.
-    target
-        The queried node; None for the target of a shipped network, or if a single node has two
+    network : "heart", "diabetes", "fever" or "crying"; the path of a .bif or .csv file, whose words
+        may stand beside it in FILE.words.toml; or the name of a network that ships with pgmpy.
+    target : The queried node; None for the target of a shipped network, or if a single node has two
         states.
-    auxiliary
-        The node over which expectations are iterated; None for that of a shipped network, otherwise
-        the first parent of the target, or else the first other node.
-    edges
-        Pairs of parent and child, which a table of cases does not hold; see `read_csv`.
-    minimum_support
-        How many cases each stratum of a table needs.
+    auxiliary : The node over which expectations are iterated; None for that of a shipped network,
+        otherwise the first parent of the target, or else the first other node.
+    edges : Pairs of parent and child, which a table of cases does not hold; see `read_csv`.
+    minimum_support : How many cases each stratum of a table needs.
 
     Raises
     ------
-    ValueError
-        If there is no such network or node, the file cannot be read, or the target does not have
-        two states.
+    ValueError : If there is no such network or node, the file cannot be read, or the target does
+        not have two states.
     """
     path = Path(network)
     files = [file for file in (path, _words_of(path)) if file.is_file()]
@@ -260,9 +254,8 @@ def read_bif(file: str | Path) -> BeliefNetwork:
 
     Raises
     ------
-    ValueError
-        If pgmpy is not installed, the file cannot be read, a block names an unknown variable, a
-        stratum has no row, or probabilities do not sum to 1.
+    ValueError : If pgmpy is not installed, the file cannot be read, a block names an unknown
+        variable, a stratum has no row, or probabilities do not sum to 1.
     """
     path = Path(file)
     try:
@@ -306,20 +299,16 @@ def read_csv(
 
     Parameters
     ----------
-    file
-        A CSV file with a row per case and a column per node; every distinct text is a state.
-    edges
-        Pairs of parent and child; None for edges from the target to every other column, which then
-        depend on each other through the target alone.
-    minimum_support
-        How many cases every stratum needs. A stratum is a combination of states of a node's
-        parents.
+    file : A CSV file with a row per case and a column per node; every distinct text is a state.
+    edges : Pairs of parent and child; None for edges from the target to every other column, which
+        then depend on each other through the target alone.
+    minimum_support : How many cases every stratum needs. A stratum is a combination of states of a
+        node's parents.
 
     Raises
     ------
-    ValueError
-        If a cell is empty, an edge names an unknown column, or a stratum has too few cases. The
-        error names it.
+    ValueError : If a cell is empty, an edge names an unknown column, or a stratum has too few
+        cases. The error names it.
     """
     path = Path(file)
     try:
@@ -377,8 +366,7 @@ def from_pgmpy(name: str) -> BeliefNetwork:
 
     Raises
     ------
-    ValueError
-        If pgmpy is not installed or ships no network of this name.
+    ValueError : If pgmpy is not installed or ships no network of this name.
     """
     package = find_spec("pgmpy")
     if package is None or not package.submodule_search_locations:

@@ -41,17 +41,14 @@ def psych_101_records(
 
     Parameters
     ----------
-    environment
-        The experiment with its settings; None to read them from the trials, where missing as
-        shipped.
-    seed
-        Draws the names of sessions whose trials have no `labels`.
+    environment : The experiment with its settings; None to read them from the trials, where missing
+        as shipped.
+    seed : Draws the names of sessions whose trials have no `labels`.
 
     Raises
     ------
-    ValueError
-        At the first session that cannot be shown: it has a picture, lacks what its words need, has
-        the marks in its words, or would be read back differently.
+    ValueError : At the first session that cannot be shown: it has a picture, lacks what its words
+        need, has the marks in its words, or would be read back differently.
     """
     frame = trials.frame
     named = environment.name if environment else None
@@ -108,13 +105,12 @@ def trials_of_psych_101(
 
     Parameters
     ----------
-    environment
-        The experiment with its settings; None for what the records say.
+    environment : The experiment with its settings; None for what the records say.
 
     Raises
     ------
-    ValueError
-        If a line is of an unknown experiment or not in its words. The error names the line.
+    ValueError : If a line is of an unknown experiment or not in its words. The error names the
+        line.
     """
     frames: list[pd.DataFrame] = []
     sessions: dict[tuple[str, str], int] = {}
@@ -325,8 +321,8 @@ def answers_in(text: str) -> list[tuple[int, int]]:
 
     Raises
     ------
-    ValueError
-        If marks do not take turns: an answer is opened twice, or closed twice, or not closed.
+    ValueError : If marks do not take turns: an answer is opened twice, or closed twice, or not
+        closed.
     """
     marks = [(mark[0], mark.start()) for mark in re.finditer(f"{OPEN}|{CLOSE}", text)]
     for k, (mark, at) in enumerate([*marks, *([("", 0)] if len(marks) % 2 else [])]):

@@ -43,9 +43,8 @@ def psych_201_records(
 
     Raises
     ------
-    ValueError
-        If a session cannot be shown as text, see `psych_101_records`, or a rule of Psych-201 would
-        be broken.
+    ValueError : If a session cannot be shown as text, see `psych_101_records`, or a rule of
+        Psych-201 would be broken.
     """
     records: dict[tuple[str, str], dict[str, Any]] = {}
     frame = trials.frame

@@ -52,8 +52,7 @@ def write_psych_ds(
 
     Raises
     ------
-    ValueError
-        If the folder holds anything else.
+    ValueError : If the folder holds anything else.
     """
     path = Path(folder)
     if path.exists() and (not path.is_dir() or {p.name for p in path.iterdir()} - _WRITTEN):

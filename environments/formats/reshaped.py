@@ -40,8 +40,7 @@ def stages_of_days(
 
     Raises
     ------
-    ValueError
-        If a column is missing, or a row holds a name that is not on offer.
+    ValueError : If a column is missing, or a row holds a name that is not on offer.
     """
     _need(days, "days", ("subject", "trial", "action1", "state", "action2", "reward"))
     flight = _codes(days["action1"], shuttles, "action1")
@@ -89,9 +88,8 @@ def pumps_of_balloons(balloons: pd.DataFrame, *, maxima: Sequence[int]) -> pd.Da
 
     Raises
     ------
-    ValueError
-        If a column is missing, or a balloon has more pumps than it takes, burst without a pump, or
-        stayed whole at its maximum.
+    ValueError : If a column is missing, or a balloon has more pumps than it takes, burst without a
+        pump, or stayed whole at its maximum.
     """
     _need(balloons, "balloons", ("subject", "balloon", "pumps", "exploded", "maximum"))
     pumps, maximum = (balloons[name].to_numpy(dtype=np.int64) for name in ("pumps", "maximum"))
@@ -141,9 +139,8 @@ def games_of_plays(plays: pd.DataFrame) -> pd.DataFrame:
 
     Raises
     ------
-    ValueError
-        If a column is missing, or a game does not have its forced plays and at least one free play,
-        numbered from 0 on.
+    ValueError : If a column is missing, or a game does not have its forced plays and at least one
+        free play, numbered from 0 on.
     """
     _need(plays, "plays", ("subject", "game", "play", "action", "reward"))
     keys = [name for name in ("subject", "session", "game") if name in plays]

@@ -189,8 +189,8 @@ class Recording(Configured):
 
         Raises
         ------
-        ValueError
-            If the choice is not what a trial of this experiment asks for, or is out of range.
+        ValueError : If the choice is not what a trial of this experiment asks for, or is out of
+            range.
         """
         given = given or self.given
         if type(choice) is int and given == "action" and 0 <= choice < self.n_actions:

@@ -151,12 +151,11 @@ class Trials:
 
         Raises
         ------
-        ValueError
-            If a column or row breaks a rule; the error names the first one. `subject`, `trial` and
-            one of `action` and `response` must be there. Without `session`, each subject has one
-            session. Without `outcome`, it is "ok" where there is an action or response. If the
-            outcome is "ok" or "repaired", there must be a response; with any other outcome there
-            must be none.
+        ValueError : If a column or row breaks a rule; the error names the first one. `subject`,
+            `trial` and one of `action` and `response` must be there. Without `session`, each
+            subject has one session. Without `outcome`, it is "ok" where there is an action or
+            response. If the outcome is "ok" or "repaired", there must be a response; with any other
+            outcome there must be none.
         """
         table = _rename(frame, columns or {})
         settings = _settings_of(table)

@@ -96,8 +96,7 @@ def load_stories(file: str | Path) -> dict[str, Story]:
 
     Raises
     ------
-    ValueError
-        If the file cannot be read, or a text is missing or unknown. The error names it.
+    ValueError : If the file cannot be read, or a text is missing or unknown. The error names it.
     """
     path = Path(file)
     try:
@@ -168,8 +167,7 @@ def filler(text: str, words: str) -> str:
 
     Raises
     ------
-    ValueError
-        If no word is as long as one of the text.
+    ValueError : If no word is as long as one of the text.
     """
     lengths = {len(word) for word in words.split()}
     next_of = {n: cycle([word for word in words.split() if len(word) == n]) for n in lengths}

@@ -195,8 +195,7 @@ class Retelling(Environment):
 
         Raises
         ------
-        ValueError
-            If a trial takes several replies.
+        ValueError : If a trial takes several replies.
         """
         if type(self.replies).further is not Replies.further:
             raise ValueError(

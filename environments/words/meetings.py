@@ -47,8 +47,7 @@ def meeting(name: str, files: list[Path]) -> tuple[Utterance, ...]:
 
     Raises
     ------
-    ValueError
-        If a file is not of the corpus (the error names it), or the files have no words.
+    ValueError : If a file is not of the corpus (the error names it), or the files have no words.
     """
     spoken = [one for file in files for one in _utterances(file)]
     if not spoken:

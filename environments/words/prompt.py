@@ -152,8 +152,7 @@ def texts_of(templates: str | Path | None, shipped: Path) -> Mapping[str, Any]:
 
     Raises
     ------
-    ValueError
-        If there is no such paraphrase, or the file cannot be read.
+    ValueError : If there is no such paraphrase, or the file cannot be read.
     """
     path = shipped
     beside: Mapping[str, Any] = {}
@@ -188,8 +187,7 @@ def load_templates(file: str | Path | None, shipped: Path) -> dict[str, Template
 
     Raises
     ------
-    ValueError
-        If the file cannot be read, or a template or a placeholder is missing or unknown.
+    ValueError : If the file cannot be read, or a template or a placeholder is missing or unknown.
     """
     path, same = Path(file or shipped), _templates_of(None, shipped)
     if file is None:

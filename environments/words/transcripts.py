@@ -248,8 +248,7 @@ def load_recordings(folder: str, shortest: float, longest: float) -> Recordings:
 
     Raises
     ------
-    ValueError
-        If the folder or its transcripts cannot be read. The error names file and line.
+    ValueError : If the folder or its transcripts cannot be read. The error names file and line.
     """
     files = [file for file in sorted(Path(folder).rglob("*")) if file.is_file()]
     content = tuple((str(f), f.stat().st_size, f.stat().st_mtime_ns) for f in files)

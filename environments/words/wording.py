@@ -88,8 +88,8 @@ class Wording(Configured):
 
         Raises
         ------
-        ValueError
-            If the experiment, or the experiment with these settings, cannot be shown to people.
+        ValueError : If the experiment, or the experiment with these settings, cannot be shown to
+            people.
         """
         raise ValueError(
             f"{self.name} does not say what people are shown, so no page can be made of it. "

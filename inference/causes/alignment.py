@@ -55,8 +55,7 @@ def alignment(
 
     Raises
     ------
-    ValueError
-        If there is no such column, or no item has both an answer and a reference.
+    ValueError : If there is no such column, or no item has both an answer and a reference.
     """
     answers = answers_by(trials, agent)
     if resamples < 1:
@@ -101,8 +100,7 @@ def reference_means(reference: Trials | pd.DataFrame, *, released: bool = False)
 
     Returns
     -------
-    DataFrame
-        Columns domain, sense, direction (not if released), task and reference.
+    DataFrame : Columns domain, sense, direction (not if released), task and reference.
     """
     if isinstance(reference, pd.DataFrame) and "mean" in reference and "response" not in reference:
         reference = reference.rename(columns={"mean": "response"})

@@ -43,15 +43,13 @@ def causal_answers(trials: Trials | pd.DataFrame) -> pd.DataFrame:
 
     Returns
     -------
-    DataFrame
-        All columns of the trials, with task (the roman number), direction ("C1" or "C2", the
-        queried cause; in task II the absent cause), domain and sense (their names, "" without such
-        a column) and answer (NaN where there is none).
+    DataFrame : All columns of the trials, with task (the roman number), direction ("C1" or "C2",
+        the queried cause; in task II the absent cause), domain and sense (their names, "" without
+        such a column) and answer (NaN where there is none).
 
     Raises
     ------
-    ValueError
-        If a column is missing, or no trial is about a collider.
+    ValueError : If a column is missing, or no trial is about a collider.
     """
     frame = trials.frame if isinstance(trials, Trials) else trials
     if {*CELL, "answer"} <= set(frame):
@@ -85,8 +83,7 @@ def answers_by(trials: Trials | pd.DataFrame, agent: str) -> pd.DataFrame:
 
     Raises
     ------
-    ValueError
-        If there is no such column.
+    ValueError : If there is no such column.
     """
     answers = causal_answers(trials)
     separated_by(answers, agent)
@@ -107,8 +104,7 @@ def as_published(answers: pd.DataFrame, agent: pd.Series) -> pd.DataFrame:
 
     Returns
     -------
-    DataFrame
-        The table with the columns of the answers; subject is the agent.
+    DataFrame : The table with the columns of the answers; subject is the agent.
     """
     named = answers.assign(subject=agent.astype(str).to_numpy()).reset_index(drop=True)
     people = answers["subject"].astype(str).groupby(agent.astype(str).to_numpy()).nunique()
@@ -135,8 +131,7 @@ def judgements(model: type[Model], theta: Array, questions: Sequence[Question]) 
 
     Raises
     ------
-    ValueError
-        If the model is no causal reasoner.
+    ValueError : If the model is no causal reasoner.
     """
     if not issubclass(model, CausalReasoner):
         known = [name for name, agent in AGENTS.items() if issubclass(agent, CausalReasoner)]

@@ -36,14 +36,12 @@ def domain_differences(
 
     Returns
     -------
-    DataFrame
-        One row per test of all groups: family, of (the agent or domain), groups, statistic,
+    DataFrame : One row per test of all groups: family, of (the agent or domain), groups, statistic,
         freedom, p_value, p_adjusted (Benjamini and Hochberg 1995, over the family), n and status.
 
     Raises
     ------
-    ValueError
-        If there is no such column, or neither several domains nor several agents.
+    ValueError : If there is no such column, or neither several domains nor several agents.
     """
     families: list[dict[str, Any]] = []
     for family, parts, across in _families(trials, agent):
@@ -63,15 +61,13 @@ def domain_pairs(trials: Trials | pd.DataFrame, agent: str = "subject") -> pd.Da
 
     Returns
     -------
-    DataFrame
-        One row per pair of groups: family, of, first, second, n_first, n_second, u, r
+    DataFrame : One row per pair of groups: family, of, first, second, n_first, n_second, u, r
         (rank-biserial: positive where the first tends higher), p_value, p_adjusted (over the pairs
         of the same agent or domain) and status.
 
     Raises
     ------
-    ValueError
-        As for `domain_differences`.
+    ValueError : As for `domain_differences`.
     """
     every: list[dict[str, Any]] = []
     for family, parts, across in _families(trials, agent):

@@ -144,8 +144,7 @@ def subjects_of(frame: pd.DataFrame, by: Sequence[str]) -> pd.Series:
 
     Raises
     ------
-    ValueError
-        If there is no such column.
+    ValueError : If there is no such column.
     """
     for name in by:
         if name not in frame:
@@ -164,36 +163,24 @@ class ReasoningConsistency:
 
     Parameters
     ----------
-    sizes
-        Numbers of parameters, M of them.
-    scoring
-        "by_cause" or "pooled".
-    subjects
-        The subjects' names.
-    r2, rmse
-        The scores, [N, M]; NaN where `reason` says why.
-    chosen
-        Position of the number of parameters with the larger R2, the published choice, [N]; the
+    sizes : Numbers of parameters, M of them.
+    scoring : "by_cause" or "pooled".
+    subjects : The subjects' names.
+    r2, rmse : The scores, [N, M]; NaN where `reason` says why.
+    chosen : Position of the number of parameters with the larger R2, the published choice, [N]; the
         smaller number if both are equal, -1 if there is no R2.
-    mean
-        Mean answer to each task, [N, 11]; NaN for tasks without answers.
-    predicted
-        Predictions by fits without the task, [N, M, 11]; NaN where the other tasks do not determine
-        them.
-    reason
-        Why a subject has no R2, in words; otherwise empty.
-    estimate
-        p1, p2, b, m1 and m2 of the fits to all tasks, [N, M, 5]; NaN where the answers do not
-        determine a parameter.
-    residuals
-        Errors of the fits to all tasks, [N, M]: loss, the mean of half the squared residuals
-        (Huber's with delta = 1, which no residual exceeds); mae, their mean size; rmse; and r2, the
-        explained share of the answers' variance, NaN if answers do not vary.
-    status
-        "ok"; "boundary": an estimate at 0 or 1; "unidentified": some parameter is not determined;
-        "failed": no answers; [M][N].
-    message
-        The parameters at fault, and the tasks without answers, in words, [M][N].
+    mean : Mean answer to each task, [N, 11]; NaN for tasks without answers.
+    predicted : Predictions by fits without the task, [N, M, 11]; NaN where the other tasks do not
+        determine them.
+    reason : Why a subject has no R2, in words; otherwise empty.
+    estimate : p1, p2, b, m1 and m2 of the fits to all tasks, [N, M, 5]; NaN where the answers do
+        not determine a parameter.
+    residuals : Errors of the fits to all tasks, [N, M]: loss, the mean of half the squared
+        residuals (Huber's with delta = 1, which no residual exceeds); mae, their mean size; rmse;
+        and r2, the explained share of the answers' variance, NaN if answers do not vary.
+    status : "ok"; "boundary": an estimate at 0 or 1; "unidentified": some parameter is not
+        determined; "failed": no answers; [M][N].
+    message : The parameters at fault, and the tasks without answers, in words, [M][N].
     """
 
     sizes: tuple[int, ...]
@@ -247,17 +234,13 @@ def leave_one_task_out(
 
     Parameters
     ----------
-    parameters
-        Numbers of parameters to choose from: 3 (p, b, m), 4 (p, b, m1, m2), 5 (p1, p2, b, m1, m2).
-    scoring
-        "by_cause": m1 and m2 belong to C1 and C2. "pooled", the published way: questions about C2
-        are answered by the formula of C1.
-    starts
-        How many starting points; they are a fixed low-discrepancy set.
-    by
-        Columns whose values make a subject, for instance ("subject", "condition").
-    workers
-        Threads; None for one per core.
+    parameters : Numbers of parameters to choose from: 3 (p, b, m), 4 (p, b, m1, m2), 5 (p1, p2, b,
+        m1, m2).
+    scoring : "by_cause": m1 and m2 belong to C1 and C2. "pooled", the published way: questions
+        about C2 are answered by the formula of C1.
+    starts : How many starting points; they are a fixed low-discrepancy set.
+    by : Columns whose values make a subject, for instance ("subject", "condition").
+    workers : Threads; None for one per core.
     """
     for size in parameters:
         if size not in NAMES:

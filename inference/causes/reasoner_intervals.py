@@ -91,8 +91,7 @@ def reasoner_intervals(
 
     Raises
     ------
-    ValueError
-        If the trials are of other subjects.
+    ValueError : If the trials are of other subjects.
     """
     frame = causal_answers(trials)
     frame = frame[frame["answer"].notna()]

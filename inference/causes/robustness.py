@@ -42,8 +42,7 @@ def robustness(
 
     Raises
     ------
-    ValueError
-        If a column is missing, a unit stands twice, or no factor has two levels.
+    ValueError : If a column is missing, a unit stands twice, or no factor has two levels.
     """
     names = [agent, *factors, *quantities]
     for name in names:

@@ -33,8 +33,7 @@ def values_of_context(context: str) -> dict[str, int]:
 
     Raises
     ------
-    ValueError
-        If it is not the name of a context.
+    ValueError : If it is not the name of a context.
     """
     try:
         pairs = [part.rsplit(" ", 1) for part in context.split(", ")]
@@ -76,11 +75,11 @@ def context_table(beliefs: RevealedBeliefs, *, seed: int = 0) -> pd.DataFrame:
 
     Returns
     -------
-    DataFrame
-        Columns scenario, context, kind, draws, retained, flag; chebyshev, manhattan and kl_sum,
-        each with NAME_noise, the mean distance of as many draws from the truth (0 where nothing was
-        sampled); excluded, the share of the belief on impossible outcomes, and excluded_outcomes,
-        their number (NaN and 0 where all are possible). Values are NaN in flagged contexts.
+    DataFrame : Columns scenario, context, kind, draws, retained, flag; chebyshev, manhattan and
+        kl_sum, each with NAME_noise, the mean distance of as many draws from the truth (0 where
+        nothing was sampled); excluded, the share of the belief on impossible outcomes, and
+        excluded_outcomes, their number (NaN and 0 where all are possible). Values are NaN in
+        flagged contexts.
     """
     rows: list[dict[str, Any]] = []
     for belief in beliefs:
@@ -129,8 +128,7 @@ def increases(table: pd.DataFrame, value: str, by: Sequence[str] = ()) -> pd.Dat
 
     Returns
     -------
-    DataFrame
-        The rows of contexts that are not baselines, with the columns baseline (its name),
+    DataFrame : The rows of contexts that are not baselines, with the columns baseline (its name),
         baseline_value (without its noise) and increase; NaN where either has no value or the
         baseline has no question.
     """
@@ -171,8 +169,7 @@ def context_means(
 
     Returns
     -------
-    DataFrame
-        The keys, value, low, high (95%), n (contexts, or values of `shared`, with a value),
+    DataFrame : The keys, value, low, high (95%), n (contexts, or values of `shared`, with a value),
         standard_error and freedom.
     """
     if shared:

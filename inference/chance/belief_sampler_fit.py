@@ -129,8 +129,7 @@ class BeliefTable:
 
         Raises
         ------
-        ValueError
-            If no parameter is identified.
+        ValueError : If no parameter is identified.
         """
         chosen: list[int] = []
         for k in range(len(SAMPLER)) if len(self.context) else ():

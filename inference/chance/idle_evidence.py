@@ -28,9 +28,8 @@ def belief_shifts(beliefs: RevealedBeliefs) -> pd.DataFrame:
 
     Returns
     -------
-    DataFrame
-        One row per context with such evidence: scenario, evidence ("earlier outcome" or "idle
-        fact"), context, baseline, outcome, its share with the evidence (belief) and without
+    DataFrame : One row per context with such evidence: scenario, evidence ("earlier outcome" or
+        "idle fact"), context, baseline, outcome, its share with the evidence (belief) and without
         (baseline_belief), value, and its 95% interval. The interval is Newcombe's for sampled
         beliefs, the range of possible values for top-k tables, and a point for exact beliefs.
     """
@@ -82,8 +81,7 @@ def mean_shifts(shifts: pd.DataFrame) -> pd.DataFrame:
 
     Returns
     -------
-    DataFrame
-        Columns scenario, evidence, value, low, high, contexts and baselines.
+    DataFrame : Columns scenario, evidence, value, low, high, contexts and baselines.
     """
     keys = ["scenario", "evidence"]
     means = context_means(shifts, "value", keys, "baseline").rename(columns={"n": "baselines"})

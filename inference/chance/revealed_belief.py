@@ -78,8 +78,7 @@ def set_ups_of(environment: Environment) -> tuple[DescribedContext, ...]:
 
     Raises
     ------
-    ValueError
-        If the experiment does not ask for outcomes of a known probability.
+    ValueError : If the experiment does not ask for outcomes of a known probability.
     """
     if not isinstance(environment, ContextGrid):
         raise ValueError(
@@ -238,8 +237,7 @@ class Belief:
 
         Raises
         ------
-        ValueError
-            If a reply has no log-probabilities, or they are not valid.
+        ValueError : If a reply has no log-probabilities, or they are not valid.
         """
         # An outcome may be said with a space before it or without.
         written = [(s + name, k) for k, name in enumerate(set_up.outcomes) for s in (" ", "")]

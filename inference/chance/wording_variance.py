@@ -44,8 +44,7 @@ def joined_wordings(several: Sequence[RevealedBeliefs]) -> RevealedBeliefs:
 
     Raises
     ------
-    ValueError
-        If there are fewer than two.
+    ValueError : If there are fewer than two.
     """
     if len(several) < 2:
         raise ValueError(f"Wordings are compared by two or more; got {len(several)}.")
@@ -72,8 +71,7 @@ def split_wordings(beliefs: RevealedBeliefs, *, seed: int = 0) -> pd.DataFrame:
 
     Returns
     -------
-    DataFrame
-        One row per scenario ("all" has all scenarios together), value and part ("contexts",
+    DataFrame : One row per scenario ("all" has all scenarios together), value and part ("contexts",
         "wordings", "wordings by context", "sampling"): variance, low, high (95%), its share of the
         total, wordings, contexts and left_out (contexts without a value in some wording). Values
         are "likeliest outcome", the believed minus the true share of the truly likeliest outcome;
@@ -89,9 +87,8 @@ def wording_effects(beliefs: RevealedBeliefs) -> pd.DataFrame:
 
     Returns
     -------
-    DataFrame
-        One row per scenario, value (see `split_wordings`) and wording: effect, with its 95% t
-        interval over contexts (low, high), and contexts.
+    DataFrame : One row per scenario, value (see `split_wordings`) and wording: effect, with its 95%
+        t interval over contexts (low, high), and contexts.
     """
     parts = []
     for _, group in _values(beliefs).groupby(KEYS, sort=False):
@@ -117,8 +114,7 @@ def split_models(several: Mapping[str, RevealedBeliefs], *, seed: int = 0) -> pd
 
     Returns
     -------
-    DataFrame
-        One row per scenario, value and part ("models", "wordings", "wordings by model",
+    DataFrame : One row per scenario, value and part ("models", "wordings", "wordings by model",
         "sampling"): variance, low, high, share, wordings, models, contexts; no row for fewer than
         two models.
     """

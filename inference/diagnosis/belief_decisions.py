@@ -67,9 +67,8 @@ class BeliefDecisions:
 
         Raises
         ------
-        ValueError
-            If a column is missing, a question came twice in a repetition, an answer is not a
-            probability or an action, or a context has two states. The error names the trial.
+        ValueError : If a column is missing, a question came twice in a repetition, an answer is not
+            a probability or an action, or a context has two states. The error names the trial.
         """
         frame = trials.frame if isinstance(trials, Trials) else trials
         frame = _checked(frame.reset_index(drop=True), by)
@@ -159,9 +158,8 @@ class BeliefDecisions:
 
         Raises
         ------
-        ValueError
-            If the trials do not say which evidence their contexts have, or the experiment has fewer
-            contexts.
+        ValueError : If the trials do not say which evidence their contexts have, or the experiment
+            has fewer contexts.
         """
         if "evidence" not in self.frame or self.frame["evidence"].isna().any():
             raise ValueError(
@@ -194,8 +192,7 @@ class BeliefDecisions:
 
         Raises
         ------
-        ValueError
-            If a column is absent from the trials, or no row has all columns.
+        ValueError : If a column is absent from the trials, or no row has all columns.
         """
         unknown = [name for name in names if name not in self.frame]
         if unknown:

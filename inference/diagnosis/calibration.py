@@ -21,8 +21,7 @@ def calibration(data: BeliefDecisions) -> pd.DataFrame:
 
     Returns
     -------
-    DataFrame
-        Columns elicitation, rmse, low, high, error (standard error), bias (mean of p - p*),
+    DataFrame : Columns elicitation, rmse, low, high, error (standard error), bias (mean of p - p*),
         bias_low, bias_high, contexts and answers. There is a row for each of `ELICITATIONS` that
         was asked for, NaN without an answer.
     """
@@ -58,9 +57,8 @@ def reliability(data: BeliefDecisions, elicitation: str = "plain") -> pd.DataFra
 
     Returns
     -------
-    DataFrame
-        Columns bin, exact (mean of p*), stated (mean over contexts of their mean p), low, high
-        (Student's 95% interval over contexts, within 0 and 1) and contexts.
+    DataFrame : Columns bin, exact (mean of p*), stated (mean over contexts of their mean p), low,
+        high (Student's 95% interval over contexts, within 0 and 1) and contexts.
     """
     frame = data.frame[[elicitation, "posterior"]].assign(context=data.context)
     by = frame.dropna().groupby("context")[[elicitation, "posterior"]].mean()

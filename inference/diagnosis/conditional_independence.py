@@ -70,8 +70,7 @@ def conditional_independence(
 
     Raises
     ------
-    ValueError
-        If no row has belief, action and state, or a setting is out of range.
+    ValueError : If no row has belief, action and state, or a setting is out of range.
     """
     if k < 1 or replicates < 1 or bootstraps < 0:
         raise ValueError(

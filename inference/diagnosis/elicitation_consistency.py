@@ -40,8 +40,8 @@ def elicitation_consistency(
 
     Raises
     ------
-    ValueError
-        If the plain question, or every other one, is absent from the trials or has no answer.
+    ValueError : If the plain question, or every other one, is absent from the trials or has no
+        answer.
     """
     answers = _answered(data)
     plain = answers.pop(PLAIN)

@@ -59,9 +59,8 @@ def iterated_expectation(
 
     Raises
     ------
-    ValueError
-        If the trials have no parts, no row has all answers, or the forest has nothing to learn
-        from.
+    ValueError : If the trials have no parts, no row has all answers, or the forest has nothing to
+        learn from.
     """
     parts = data.parts
     if not parts:

@@ -54,8 +54,7 @@ def monotone_choice(
 
     Raises
     ------
-    ValueError
-        If no row has belief and action.
+    ValueError : If no row has belief and action.
     """
     complete, excluded = data.complete("action", belief)
     p, action = complete.numbers(belief), complete.numbers("action").astype(np.int64)

@@ -74,10 +74,8 @@ def predictive_gain(
 
     Raises
     ------
-    ValueError
-        If no row has belief and action, or there are fewer contexts than folds.
-    ImportError
-        If the learner's package is missing.
+    ValueError : If no row has belief and action, or there are fewer contexts than folds.
+    ImportError : If the learner's package is missing.
     """
     complete, excluded = data.complete("action", belief)
     context = complete.context
@@ -146,8 +144,7 @@ def features_of(frame: pd.DataFrame, names: Sequence[str]) -> Array:
 
     Raises
     ------
-    ValueError
-        If no column is named, or a column is missing.
+    ValueError : If no column is named, or a column is missing.
     """
     lost = [name for name in names if name not in frame]
     if lost or not names:

@@ -49,8 +49,7 @@ class Folds:
 
         Raises
         ------
-        ValueError
-            If a subject has only one sequence.
+        ValueError : If a subject has only one sequence.
         """
         frame = trials.frame
         subject, names = pd.factorize(frame["subject"])
@@ -71,8 +70,7 @@ class Folds:
 
         Raises
         ------
-        ValueError
-            If a subject has a single sequence.
+        ValueError : If a subject has a single sequence.
         """
         code = subject
         for column in columns.values():
@@ -139,8 +137,7 @@ class SequenceData:
 
         Raises
         ------
-        ValueError
-            If the model carries something from one fold into another.
+        ValueError : If the model carries something from one fold into another.
         """
         cut, number = _cut(data, folds.number)
         if not _same_likelihood(data, cut):
@@ -244,14 +241,12 @@ def cross_validate(
 
     Returns
     -------
-    DataFrame
-        One row per subject: subject, log_score (the sum; larger is better, NaN where a fit
+    DataFrame : One row per subject: subject, log_score (the sum; larger is better, NaN where a fit
         failed), status ("ok" or "failed") and message (why).
 
     Raises
     ------
-    ValueError
-        If the model carries something from one of the sequences into another.
+    ValueError : If the model carries something from one of the sequences into another.
     """
     cut = SequenceData.cut(data, folds)
     unknowns = Unknowns.of(data.model, lapse=lapse)

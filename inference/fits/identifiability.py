@@ -37,18 +37,13 @@ class Identifiability(TabledResult):
 
     Parameters
     ----------
-    parameters
-        The estimated parameters, [K]; the lapse rate last if it is estimated.
-    failed
-        Sessions without a finite gradient, left out of the means.
-    information
-        Expected information of one session at each of M theta, [M, K, K]; NaN where all sessions
-        failed.
-    null
-        Orthonormal directions along which no score of any session at any theta has a component,
+    parameters : The estimated parameters, [K]; the lapse rate last if it is estimated.
+    failed : Sessions without a finite gradient, left out of the means.
+    information : Expected information of one session at each of M theta, [M, K, K]; NaN where all
+        sessions failed.
+    null : Orthonormal directions along which no score of any session at any theta has a component,
         [K, D].
-    null_at
-        Projection onto the null directions at each theta, [M, K, K].
+    null_at : Projection onto the null directions at each theta, [M, K, K].
     """
 
     parameters: Parameters
@@ -108,8 +103,7 @@ class Identifiability(TabledResult):
 
         Parameters
         ----------
-        weights
-            Derivative of the contrast in each z (0 where not named). The derivative in theta
+        weights : Derivative of the contrast in each z (0 where not named). The derivative in theta
             times `parameters.slope(theta)` at the group mean.
         """
         w = np.zeros(len(self.names))
@@ -196,28 +190,20 @@ def identifiability(
 
     Parameters
     ----------
-    theta
-        Values of all of the model's parameters, [M, P], natural scale; None draws them from the
+    theta : Values of all of the model's parameters, [M, P], natural scale; None draws them from the
         priors. A fixed parameter has its fixed value in every row.
-    subjects
-        M, if theta is drawn.
-    sessions
-        Sessions at each theta; there must be more of them than estimated parameters.
-    fixed
-        Parameters with known values, which are not estimated.
-    lapse
-        True lapse rate, one number or [M]. None means no lapses, or draws from the prior if the
+    subjects : M, if theta is drawn.
+    sessions : Sessions at each theta; there must be more of them than estimated parameters.
+    fixed : Parameters with known values, which are not estimated.
+    lapse : True lapse rate, one number or [M]. None means no lapses, or draws from the prior if the
         lapse rate is estimated.
-    fit_lapse
-        Whether the lapse rate is estimated; otherwise it is known.
-    all_trials
-        Whether all trials are fitted by a model that has a `selection`.
+    fit_lapse : Whether the lapse rate is estimated; otherwise it is known.
+    all_trials : Whether all trials are fitted by a model that has a `selection`.
 
     Raises
     ------
-    ValueError
-        If theta contradicts `fixed` or lies at an end of the support, where z is infinite; if
-        there are too few sessions; if no gradient is finite.
+    ValueError : If theta contradicts `fixed` or lies at an end of the support, where z is infinite;
+        if there are too few sessions; if no gradient is finite.
     """
     model.check_plays(environment)
     unknowns = Unknowns.of(model, fixed, fit_lapse)

@@ -129,9 +129,8 @@ def missing_answer_bounds(
 
     Raises
     ------
-    ValueError
-        If the model reads no action, or a trial without an answer lacks what the model must know
-        to predict it.
+    ValueError : If the model reads no action, or a trial without an answer lacks what the model
+        must know to predict it.
     """
     if method not in METHODS:
         raise ValueError(unknown("method", method, METHODS))

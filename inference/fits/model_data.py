@@ -65,11 +65,9 @@ class ModelData:
 
         Raises
         ------
-        ValueError
-            If a column that the model reads is missing, or a subject has a single trial; the error
-            names it.
-        TypeError
-            If these are no trials.
+        ValueError : If a column that the model reads is missing, or a subject has a single trial;
+            the error names it.
+        TypeError : If these are no trials.
         """
         if not isinstance(trials, Trials):
             raise TypeError(
@@ -230,8 +228,7 @@ def separating(model: type[Model], trials: Trials) -> list[str]:
 
     Raises
     ------
-    ValueError
-        At the first row in which such a column is empty.
+    ValueError : At the first row in which such a column is empty.
     """
     frame = trials.frame
     places = list(frame["environment"].unique()) if "environment" in frame else []

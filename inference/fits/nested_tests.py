@@ -33,10 +33,9 @@ def nested_tests(
 
     Returns
     -------
-    DataFrame
-        One row per subject and inner model: subject, without (its name), statistic, freedom (how
-        many parameters it holds), aic (that of the inner model less that of the outer), p_value.
-        The last three are NaN where one of both fits failed.
+    DataFrame : One row per subject and inner model: subject, without (its name), statistic, freedom
+        (how many parameters it holds), aic (that of the inner model less that of the outer),
+        p_value. The last three are NaN where one of both fits failed.
     """
     data = trials if isinstance(trials, ModelData) else ModelData.read(model, trials)
     nestings = nestings_of(model)

@@ -49,18 +49,16 @@ def contrasts_of(fit: HierarchicalFit, rope: Mapping[str, float] | None = None) 
 
     Returns
     -------
-    DataFrame
-        A row per contrast: contrast ("alpha: drug on - off"), parameter, column, kind ("within"
-        subjects, whose own values changed, or "between" them), high_value, low_value, at (the value
-        of another column, "group=patient", or ""), estimate (posterior mean), low and high (central
-        90%), direction (its probability), rope, inside (the share within the region) and verdict.
-        The verdict is "differs" if the interval lies outside the region, "no difference" if it lies
-        inside, else "open".
+    DataFrame : A row per contrast: contrast ("alpha: drug on - off"), parameter, column, kind
+        ("within" subjects, whose own values changed, or "between" them), high_value, low_value, at
+        (the value of another column, "group=patient", or ""), estimate (posterior mean), low and
+        high (central 90%), direction (its probability), rope, inside (the share within the region)
+        and verdict. The verdict is "differs" if the interval lies outside the region, "no
+        difference" if it lies inside, else "open".
 
     Raises
     ------
-    ValueError
-        If a region is for a parameter that is not estimated, or is not above 0.
+    ValueError : If a region is for a parameter that is not estimated, or is not above 0.
     """
     for name, half in (rope or {}).items():
         fit.parameters.index(name)
@@ -133,10 +131,9 @@ def values_of_levels(fit: HierarchicalFit) -> pd.DataFrame:
 
     Returns
     -------
-    DataFrame
-        A row per level of each column of categories that moves a parameter: parameter, column,
-        level, subjects (how many have it), estimate (posterior mean of the typical member, averaged
-        as in `drawn_contrasts`), low and high (central 90%), on the natural scale.
+    DataFrame : A row per level of each column of categories that moves a parameter: parameter,
+        column, level, subjects (how many have it), estimate (posterior mean of the typical member,
+        averaged as in `drawn_contrasts`), low and high (central 90%), on the natural scale.
     """
     rows, design = [], fit.design
     for parameter, _, columns, levels, typical in _typical_members(fit):

@@ -104,10 +104,9 @@ class Levels:
 
         Raises
         ------
-        ValueError
-            If a factor is not a column, varies within a subject, has a single level, or has as many
-            levels as there are subjects, since it could then not be told apart from the subjects'
-            deviations.
+        ValueError : If a factor is not a column, varies within a subject, has a single level, or
+            has as many levels as there are subjects, since it could then not be told apart from the
+            subjects' deviations.
         """
         first = np.flatnonzero(~subject.duplicated().to_numpy())
         names: list[str] = []
@@ -151,8 +150,7 @@ def units_of(trials: Trials, unit: Sequence[str]) -> pd.Series:
 
     Raises
     ------
-    ValueError
-        If a column does not exist or is empty somewhere.
+    ValueError : If a column does not exist or is empty somewhere.
     """
     for name in unit:
         if name not in trials.frame:

@@ -135,11 +135,10 @@ class GroupDesign:
 
         Raises
         ------
-        ValueError
-            If a formula is wrong; the error names the fault. It may name a parameter or column that
-            does not exist, a column that changes within subjects without a term for how subjects
-            differ in it, a column that changes within a session of a model that learns, or a column
-            without information.
+        ValueError : If a formula is wrong; the error names the fault. It may name a parameter or
+            column that does not exist, a column that changes within subjects without a term for how
+            subjects differ in it, a column that changes within a session of a model that learns, or
+            a column without information.
         """
         terms = read_formulas(formula, parameters)
         subject = frame["subject"].astype(str)

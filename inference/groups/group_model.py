@@ -289,8 +289,7 @@ def hierarchical(
 
     Raises
     ------
-    ValueError
-        If arguments do not fit the data, or the first round does not end in time.
+    ValueError : If arguments do not fit the data, or the first round does not end in time.
     """
     of_sampling = SamplingOptions.__annotations__
     sampling: Any = {name: value for name, value in options.items() if name in of_sampling}

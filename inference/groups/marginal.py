@@ -117,8 +117,7 @@ def marginal(data: ModelData, unknowns: Unknowns, design: GroupDesign) -> Margin
 
     Raises
     ------
-    ValueError
-        If a column that changes within subjects moves what these do not deviate in.
+    ValueError : If a column that changes within subjects moves what these do not deviate in.
     """
     group = _Group(data, unknowns, design, _expected(design))
     fit = fit_points(data, unknowns, "map", STARTS, workers=1)

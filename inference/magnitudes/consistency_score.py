@@ -205,9 +205,8 @@ def shift_effects(shift: Array, steady: Array) -> pd.DataFrame:
 
     Returns
     -------
-    DataFrame
-        Columns task, ablation ("all" for several together), shift (their mean), low, high, p_value;
-        no rows without such agents.
+    DataFrame : Columns task, ablation ("all" for several together), shift (their mean), low, high,
+        p_value; no rows without such agents.
     """
     tasks, ablations = (np.array(names) for names in zip(*COMPARISONS, strict=True))
     sets = [("all", "all", np.ones(len(shift), dtype=bool))]

@@ -78,8 +78,7 @@ def equal_blur(trials: Trials, *, seed: int = 0) -> EqualBlur:
 
     Raises
     ------
-    ValueError
-        If there are fewer than 10 answers to either, or all pictures have the same blur.
+    ValueError : If there are fewer than 10 answers to either, or all pictures have the same blur.
     """
     frame = with_columns(trials, "The blur of equal reliability", _NEEDED)
     columns = {name: frame[name].to_numpy(dtype=float) for name in _NEEDED}

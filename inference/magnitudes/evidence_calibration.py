@@ -47,8 +47,7 @@ def calibrated_evidence(
 
     Raises
     ------
-    ValueError
-        If `replicates` is below 1.
+    ValueError : If `replicates` is below 1.
     """
     if replicates < 1:
         raise ValueError(f"Calibration needs at least 1 simulated data set; got {replicates}.")

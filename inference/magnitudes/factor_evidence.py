@@ -62,8 +62,7 @@ def factor_evidence(
 
     Raises
     ------
-    ValueError
-        If a variant is unknown, or no AIC is given.
+    ValueError : If a variant is unknown, or no AIC is given.
     """
     if not aic:
         raise ValueError("Evidence for a factor needs the AIC of several variants; got none.")

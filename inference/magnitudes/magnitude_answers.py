@@ -107,8 +107,7 @@ class MagnitudeAnswers:
 
         Raises
         ------
-        ValueError
-            If a column is missing, or holds a value that no task has.
+        ValueError : If a column is missing, or holds a value that no task has.
         """
         frame = (trials.frame if isinstance(trials, Trials) else trials).reset_index(drop=True)
         frame = _labelled(frame, by)

@@ -73,8 +73,7 @@ def magnitude_composite(
 
     Raises
     ------
-    ValueError
-        If the mass is not between 0 and 1.
+    ValueError : If the mass is not between 0 and 1.
     """
     if not 0 < mass < 1:
         raise ValueError(f"An interval holds a share between 0 and 1; got {mass:g}.")

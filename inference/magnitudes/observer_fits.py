@@ -35,8 +35,7 @@ def fit_observers(
 
     Raises
     ------
-    ValueError
-        If a model is unknown or not such an observer, or the trials lack a column.
+    ValueError : If a model is unknown or not such an observer, or the trials lack a column.
     """
     if not models:
         raise ValueError("A comparison needs at least one observer; got none.")

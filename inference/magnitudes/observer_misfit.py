@@ -33,11 +33,9 @@ def misfit_and_nested(
 
     Returns
     -------
-    DataFrame
-        One row per subject and test: subject, without ("misfit", or what the observer could do
-        without: the name of the nested one less that of the model), p, aic of nested ones. A
-        nested one has NaN where the misfit has a p below .05, as neither model describes the
-        cells.
+    DataFrame : One row per subject and test: subject, without ("misfit", or what the observer could
+        do without: the name of the nested one less that of the model), p, aic of nested ones. A
+        nested one has NaN where the misfit has a p below .05, as neither model describes the cells.
     """
     misfit = cell_misfit(model, data, workers=workers).rename(columns={"misfit_p": "p"})
     tests = nested_tests(model, data, workers=workers).rename(columns={"p_value": "p"})
@@ -65,9 +63,8 @@ def cell_misfit(model: type[Model], data: ModelData, *, workers: int | None = No
 
     Returns
     -------
-    DataFrame
-        One row per subject: subject, misfit (the sum), freedom, misfit_p. p is NaN if there is no
-        more freedom than there are parameters, or the fit failed or gave no errors.
+    DataFrame : One row per subject: subject, misfit (the sum), freedom, misfit_p. p is NaN if there
+        is no more freedom than there are parameters, or the fit failed or gave no errors.
     """
     fit = maximum_a_posteriori(model, data, workers=workers)
     sequences, parameters = data.sequences, model.parameters

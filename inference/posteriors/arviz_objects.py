@@ -77,8 +77,7 @@ def save_posterior(
 
     Raises
     ------
-    ImportError
-        If no package that writes netCDF is installed.
+    ImportError : If no package that writes netCDF is installed.
     """
     result: Any = fit
     if not hasattr(result, "to_netcdf"):
@@ -97,8 +96,7 @@ def read_posterior(path: str | os.PathLike[str]) -> Any:
 
     Raises
     ------
-    ValueError
-        If there is no such file, or it is not netCDF.
+    ValueError : If there is no such file, or it is not netCDF.
     """
     file = Path(path)
     if not file.is_file():

@@ -89,8 +89,7 @@ def leave_one_sequence_out(
 
     Raises
     ------
-    ValueError
-        If the model carries something from one of the sequences into another.
+    ValueError : If the model carries something from one of the sequences into another.
     """
     unknowns = Unknowns.of(data.model, lapse=lapse)
 

@@ -52,8 +52,7 @@ def fitted_population(fit: Posterior) -> FittedPopulation:
 
     Raises
     ------
-    ValueError
-        If no subject is left.
+    ValueError : If no subject is left.
     """
     parameters = fit.fit.parameters
     usable = np.array([status != "failed" for status in fit.status])

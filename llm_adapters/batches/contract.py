@@ -79,8 +79,7 @@ class Batches(ABC):
 
         Raises
         ------
-        Failed
-            Also of the kind "undecided", if whether it is there will be known later.
+        Failed : Also of the kind "undecided", if whether it is there will be known later.
         """
 
     @abstractmethod

@@ -149,9 +149,8 @@ def continuation_probabilities(
 
     Raises
     ------
-    ValueError
-        If behind a prompt the tokens of the prompt change, if the model has not the precision,
-        or a prompt is longer than the model can read.
+    ValueError : If behind a prompt the tokens of the prompt change, if the model has not the
+        precision, or a prompt is longer than the model can read.
     """
     texts = texts or TokenTexts.of(tokenizer)
     trees: dict[tuple[tuple[str, ...], tuple[tuple[str, int], ...]], ContinuationTree] = {}

@@ -241,8 +241,7 @@ class ContinuationTree:
 
         Raises
         ------
-        ValueError
-            If a spelling cannot be said in these tokens, or the tree is too large.
+        ValueError : If a spelling cannot be said in these tokens, or the tree is too large.
         """
         encoded = ((text.encode(), k) for text, k in spellings)
         spelled = sorted(encoded, key=lambda pair: len(pair[0]))
@@ -350,8 +349,7 @@ def _open_ends(texts: TokenTexts, text: bytes) -> set[int]:
 
     Raises
     ------
-    ValueError
-        If the spelling cannot be said.
+    ValueError : If the spelling cannot be said.
     """
     ends = {len(text)}
     for begin in reversed(range(len(text))):

@@ -225,15 +225,12 @@ def complete(
 
     Parameters
     ----------
-    model
-        The name that requests must have.
-    number
-        Of the request, for the completion's id.
+    model : The name that requests must have.
+    number : Of the request, for the completion's id.
 
     Raises
     ------
-    Refusal
-        If it wants what a known agent cannot heed, or is no prompt of its experiment.
+    Refusal : If it wants what a known agent cannot heed, or is no prompt of its experiment.
     """
     if question.model != model:
         message = unknown("model", question.model, [model])
@@ -275,8 +272,7 @@ def chunks(completion: dict[str, Any], *, usage: bool) -> Iterator[dict[str, Any
 
     Parameters
     ----------
-    usage
-        Whether the numbers of tokens come with a last one.
+    usage : Whether the numbers of tokens come with a last one.
     """
     (choice,) = completion["choices"]
     same = {name: completion[name] for name in ("id", "created", "model")}

@@ -20,13 +20,11 @@ class Replay(InProcess):
 
     Parameters
     ----------
-    folder
-        Of the run.
+    folder : Of the run.
 
     Raises
     ------
-    ValueError
-        If the folder holds no ledger, or one of another format.
+    ValueError : If the folder holds no ledger, or one of another format.
     """
 
     provider = "replay"

@@ -88,8 +88,7 @@ class Served:
 
     Raises
     ------
-    ValueError
-        If the port cannot be had.
+    ValueError : If the port cannot be had.
     """
 
     def __init__(

@@ -21,10 +21,9 @@ class SeveralAgents:
 
     Parameters
     ----------
-    players
-        One for each experiment or wording, at least one.
-    further
-        Returns players that are tried on a prompt which none of these can read; one that can stays.
+    players : One for each experiment or wording, at least one.
+    further : Returns players that are tried on a prompt which none of these can read; one that can
+        stays.
     """
 
     def __init__(
@@ -36,7 +35,6 @@ class SeveralAgents:
         self.agent = self.players[0].agent
 
     def __repr__(self) -> str:
-        """Name the agents."""
         names = dict.fromkeys(type(player.agent).name for player in self.players)
         return f"known agents of {len(self.players)} cells ({', '.join(names)})"
 

@@ -67,17 +67,12 @@ class Synthetic(InProcess):
 
     Parameters
     ----------
-    agent
-        Who answers; its lapse rate holds unless the contaminants have one.
-    environment
-        The experiment, with the settings and wording of the prompts it will get.
-    contaminants
-        How often answers go wrong; they take numbers from a stream of their own.
-    seed_is_session
-        If False, a sampling seed does not name a session but only enters the hash of the prompt.
-        This serves clients that send a seed of their own.
-    stream
-        A number from 0 on. Choices then come from the stream at (*address, session, stream),
+    agent : Who answers; its lapse rate holds unless the contaminants have one.
+    environment : The experiment, with the settings and wording of the prompts it will get.
+    contaminants : How often answers go wrong; they take numbers from a stream of their own.
+    seed_is_session : If False, a sampling seed does not name a session but only enters the hash of
+        the prompt. This serves clients that send a seed of their own.
+    stream : A number from 0 on. Choices then come from the stream at (*address, session, stream),
         instead of those of the session. So an agent answers the same session again with other
         numbers, and its answers go wrong in other trials.
     """
@@ -375,10 +370,8 @@ def labels_in(environment: Environment, messages: Sequence[Message]) -> Any:
 
     Raises
     ------
-    ValueError
-        If no session has the names that the prompt tells.
-    Failed
-        If the names of this environment cannot be read from its prompts.
+    ValueError : If no session has the names that the prompt tells.
+    Failed : If the names of this environment cannot be read from its prompts.
     """
     try:
         return environment.labels_in(messages)
@@ -456,12 +449,9 @@ def _log_probabilities(
 
     Parameters
     ----------
-    tokens
-        Those that were said.
-    might
-        Those of each action, were it chosen.
-    shares
-        Probability of each action.
+    tokens : Those that were said.
+    might : Those of each action, were it chosen.
+    shares : Probability of each action.
     """
     alike = list(range(len(shares)))  # actions whose words are those said so far
     every = []

@@ -88,25 +88,18 @@ class Http:
 
     Parameters
     ----------
-    model
-        The model's name, as the server knows it.
-    base_url
-        Where the server is, without a user, a password or a query, which would be shown; None for
-        the provider's address.
-    key_variable
-        Name of the environment variable that holds the key; None for servers that need none, ""
-        for the provider's.
-    timeout
-        Seconds until a call is given up.
-    transport
-        What carries the calls instead of the network, for tests.
+    model : The model's name, as the server knows it.
+    base_url : Where the server is, without a user, a password or a query, which would be shown;
+        None for the provider's address.
+    key_variable : Name of the environment variable that holds the key; None for servers that need
+        none, "" for the provider's.
+    timeout : Seconds until a call is given up.
+    transport : What carries the calls instead of the network, for tests.
 
     Raises
     ------
-    ValueError
-        If the address or the time is none.
-    Failed
-        If the variable is empty.
+    ValueError : If the address or the time is none.
+    Failed : If the variable is empty.
     """
 
     provider: str
@@ -167,7 +160,6 @@ class Http:
         return f"{type(self).__name__}({self.model!r}, base_url={self.base_url!r})"
 
     def __str__(self) -> str:
-        """Return the model and where it is."""
         return f"{self.model} at {self.base_url}"
 
     def request(self, prompt: Prompt, settings: Sampling) -> dict[str, Any]:
@@ -179,8 +171,7 @@ class Http:
 
         Parameters
         ----------
-        likely
-            Whether log-probabilities are wanted.
+        likely : Whether log-probabilities are wanted.
         """
         raise NotImplementedError(f"{type(self).__name__} has no method answer. Write it.")
 

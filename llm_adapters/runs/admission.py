@@ -41,7 +41,6 @@ class Batching:
     failures: int = 20
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
         check_least(self, 0, "pause", "longest_pause", "search", "patience")
         check_least(self, 1, "failures")
 
@@ -51,8 +50,7 @@ def bound_passed(caps: Caps, due: Spent, prefix: str = "") -> str:
 
     Parameters
     ----------
-    prefix
-        "session_" for the bounds of a session.
+    prefix : "session_" for the bounds of a session.
     """
     calls, tokens, dollars = (
         getattr(caps, prefix + name) for name in ("calls", "tokens", "dollars")
@@ -71,15 +69,11 @@ class Spending:
 
     Attributes
     ----------
-    of
-        By run and session.
-    total
-        Of all of them, with what is reserved.
-    reserved, under_way
-        What is reserved for the calls under way, and how many these are.
-    beyond
-        Of each participant: by how many tokens more was sent than could be foreseen, and how many
-        its longest answer has.
+    of : By run and session.
+    total : Of all of them, with what is reserved.
+    reserved, under_way : What is reserved for the calls under way, and how many these are.
+    beyond : Of each participant: by how many tokens more was sent than could be foreseen, and how
+        many its longest answer has.
     """
 
     def __init__(self) -> None:
@@ -118,18 +112,14 @@ class Admission:
 
     Parameters
     ----------
-    concurrency
-        How many calls may be under way at most. There are a few at first, and twice as many in each
-        round as long as answers come. There are half as many after the provider has said that it is
-        called too often or has too much to do. From then on there is one more for every so many
-        that go well. Under caps on tokens or money one at first; and one for good after a call has
-        used more than could be foreseen. None for no bound.
-    caps
-        Those on runs hold for all runs of the ledger together.
-    spending
-        Of the ledger.
-    run
-        Its name there.
+    concurrency : How many calls may be under way at most. There are a few at first, and twice as
+        many in each round as long as answers come. There are half as many after the provider has
+        said that it is called too often or has too much to do. From then on there is one more for
+        every so many that go well. Under caps on tokens or money one at first; and one for good
+        after a call has used more than could be foreseen. None for no bound.
+    caps : Those on runs hold for all runs of the ledger together.
+    spending : Of the ledger.
+    run : Its name there.
     """
 
     def __init__(self, concurrency: int | None, caps: Caps, spending: Spending, run: str = ""):

@@ -56,12 +56,9 @@ class LedgeredModel(ModelAPI):  # type: ignore[misc]  # Inspect may not be there
 
     Parameters
     ----------
-    ledger
-        Folder of the ledger.
-    dollars, calls, tokens
-        Caps over all starts; None for no bound.
-    key_variable, base_url
-        Of the adapter; its if not given.
+    ledger : Folder of the ledger.
+    dollars, calls, tokens : Caps over all starts; None for no bound.
+    key_variable, base_url : Of the adapter; its if not given.
     """
 
     def __init__(

@@ -79,20 +79,15 @@ def session_task(
 
     Parameters
     ----------
-    environment
-        One of the library's, since a log can name no other.
-    sessions
-        How many there are.
-    seed
-        Of the study whose sessions are played, as for `run_sessions`.
-    session_seed
-        Whether the session's number is sent as the sampling seed. Inspect drops a seed, with a
-        warning, where the provider has none.
+    environment : One of the library's, since a log can name no other.
+    sessions : How many there are.
+    seed : Of the study whose sessions are played, as for `run_sessions`.
+    session_seed : Whether the session's number is sent as the sampling seed. Inspect drops a seed,
+        with a warning, where the provider has none.
 
     Raises
     ------
-    ValueError
-        If there is no session, or the environment is none of the library's.
+    ValueError : If there is no session, or the environment is none of the library's.
     """
     if sessions < 1:
         raise ValueError(f"A task has at least 1 session; got {sessions}.")
@@ -126,15 +121,12 @@ def read_inspect_log(
 
     Parameters
     ----------
-    environment
-        The experiment with its settings; None for what the log says.
+    environment : The experiment with its settings; None for what the log says.
 
     Raises
     ------
-    ValueError
-        If the file is no log of such a task, or holds no trial.
-    Failed
-        If not all answers are of the same model.
+    ValueError : If the file is no log of such a task, or holds no trial.
+    Failed : If not all answers are of the same model.
     """
     file = Path(path)
     if not file.is_file():

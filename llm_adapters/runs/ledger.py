@@ -237,10 +237,8 @@ class LedgerFile:
 
     Attributes
     ----------
-    folder
-        Where it is; an empty path for a ledger in memory.
-    spending
-        What its runs have used, of a file that is open to be written.
+    folder : Where it is; an empty path for a ledger in memory.
+    spending : What its runs have used, of a file that is open to be written.
     """
 
     def __init__(self, folder: Path, connection: sqlite3.Connection, lock: FileLock | None = None):
@@ -287,7 +285,6 @@ class LedgerFile:
         return file
 
     def __enter__(self) -> LedgerFile:
-        """Return the file."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -400,14 +397,11 @@ class Ledger:
 
     Attributes
     ----------
-    file, cell
-        Where it is written, and its name there.
-    folder
-        Of the run; an empty path for a ledger in memory.
-    price
-        What the model costs, as it was first known; None if it never was.
-    model_served
-        The model that the provider said it served with the first answer; empty if it did not.
+    file, cell : Where it is written, and its name there.
+    folder : Of the run; an empty path for a ledger in memory.
+    price : What the model costs, as it was first known; None if it never was.
+    model_served : The model that the provider said it served with the first answer; empty if it did
+        not.
     """
 
     def __init__(self, file: LedgerFile, cell: str, keys: tuple[bytes, ...] = ()):
@@ -436,29 +430,20 @@ class Ledger:
 
         Parameters
         ----------
-        folder
-            Of the run; None for a ledger in memory.
-        configuration
-            All that makes the run what it is, JSON-able; resuming demands the same.
-        sessions
-            How many sessions the run has; resuming may have more.
-        within
-            The folder, or the open file in it, that has the ledger of several runs; None if the
-            run has one for itself.
-        price
-            Kept with the run once there is one; later ones are not looked at.
-        caps, command
-            What this start is allowed, and the command line of it, for the record.
-        keys
-            What is masked; see `known_keys`.
-        durable
-            Whether each write waits for the disk, so that a power cut loses nothing either.
+        folder : Of the run; None for a ledger in memory.
+        configuration : All that makes the run what it is, JSON-able; resuming demands the same.
+        sessions : How many sessions the run has; resuming may have more.
+        within : The folder, or the open file in it, that has the ledger of several runs; None if
+            the run has one for itself.
+        price : Kept with the run once there is one; later ones are not looked at.
+        caps, command : What this start is allowed, and the command line of it, for the record.
+        keys : What is masked; see `known_keys`.
+        durable : Whether each write waits for the disk, so that a power cut loses nothing either.
 
         Raises
         ------
-        ValueError
-            If the folder cannot be written, another process is at work in it, or its ledger is
-            of another design, of another format, or no ledger.
+        ValueError : If the folder cannot be written, another process is at work in it, or its
+            ledger is of another design, of another format, or no ledger.
         """
         shared = isinstance(within, LedgerFile)
         if isinstance(within, LedgerFile):
@@ -484,8 +469,7 @@ class Ledger:
 
         Raises
         ------
-        ValueError
-            If there is none, or it is of another format.
+        ValueError : If there is none, or it is of another format.
         """
         where = _above(folder)
         file = LedgerFile.read(where)
@@ -500,7 +484,6 @@ class Ledger:
         return ledger
 
     def __enter__(self) -> Ledger:
-        """Return the ledger."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -921,8 +904,7 @@ def _take(folder: Path) -> FileLock:
 
     Raises
     ------
-    ValueError
-        If the folder cannot be written, or another process is at work in it.
+    ValueError : If the folder cannot be written, or another process is at work in it.
     """
     if not (folder / FILE).exists() or not (folder / FILE).stat().st_size:
         _refuse_over_results(folder)

@@ -75,20 +75,14 @@ async def live(
 
     Parameters
     ----------
-    model
-        Who answers, for the record.
-    ask
-        Takes the number of the question, its prompt and how a reply is judged. Returns what came of
-        it; None if the session is to stop there. Trials that share a reply are one question: what
-        was sent, received and paid stands with the first of them.
-    system
-        What a system message says before every prompt; None for none.
-    opened
-        Begins the session with its design; by default all its trials come in order.
-    rows
-        A list that the rows are put into as they come.
-    answer_prefix
-        What each answer begins with; None for nothing.
+    model : Who answers, for the record.
+    ask : Takes the number of the question, its prompt and how a reply is judged. Returns what came
+        of it; None if the session is to stop there. Trials that share a reply are one question:
+        what was sent, received and paid stands with the first of them.
+    system : What a system message says before every prompt; None for none.
+    opened : Begins the session with its design; by default all its trials come in order.
+    rows : A list that the rows are put into as they come.
+    answer_prefix : What each answer begins with; None for nothing.
     """
     design = environment.draw(session_stream(seed, *address))
     session = opened(environment, design)

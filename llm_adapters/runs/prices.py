@@ -165,8 +165,7 @@ class Price:
 
         Raises
         ------
-        ValueError
-            If the call reads from a cache and the price of that is not known.
+        ValueError : If the call reads from a cache and the price of that is not known.
         """
         names = ("input", "output", "cache_read", "cache_write", "output_reasoning")
         rates = [self.rate(f"{name}_mtok", input_tokens) for name in names]
@@ -223,8 +222,7 @@ def price_of(llm: str, date: Date | None = None, overrides: Overrides | None = N
 
     Raises
     ------
-    ValueError
-        If neither the user nor the table has a price for it, with the nearest names.
+    ValueError : If neither the user nor the table has a price for it, with the nearest names.
     """
     who = Participant.read(llm)
     name, (provider, colon, model) = str(who), who.llm.partition(":")
@@ -355,8 +353,7 @@ def parse_price(text: str) -> tuple[str, dict[str, Any]]:
 
     Raises
     ------
-    ValueError
-        If the text has another form, or a price is not a number from 0 on.
+    ValueError : If the text has another form, or a price is not a number from 0 on.
     """
     llm, _, numbers = text.rpartition("=")
     parts = [part.strip() for part in numbers.split(",")]

@@ -82,7 +82,6 @@ class Retries:
     unanswered: int = 10
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
         check_least(self, 1, "rate_limited", "identical", "unanswered")
         check_least(self, 0, "pause")
 
@@ -153,30 +152,22 @@ class RunOptions(Calling, InBatches):
 
     Parameters
     ----------
-    settings
-        Sampling settings but the seed, which is the number of the session.
-    retries
-        How calls that fail are made again.
-    batching
-        How batches are waited for. Requests that fail, or that a batch leaves unanswered, are
-        trials with the outcome "error". Batches that an earlier start has left are read in any
+    settings : Sampling settings but the seed, which is the number of the session.
+    retries : How calls that fail are made again.
+    batching : How batches are waited for. Requests that fail, or that a batch leaves unanswered,
+        are trials with the outcome "error". Batches that an earlier start has left are read in any
         case.
-    price
-        What the model costs, if known; kept with the ledger once there is one, later ones are not
-        looked at. Calls before it are reckoned with it.
-    chosen
-        What chooses the questions of a session by the answers so far; None to ask all in order.
-        Each choice is written down with its question, and a run that goes on asks what was chosen.
-    stop
-        What looks after some sessions and may stop the run there. Sessions beyond a look begin when
-        it has been written down. A run that goes on looks no second time. The number of sessions is
-        that of its last look.
-    progress
-        Called after every call.
-    participant
-        What the model is called with its settings, where this is not the model's name.
-    command
-        The command line of the run, for the record.
+    price : What the model costs, if known; kept with the ledger once there is one, later ones are
+        not looked at. Calls before it are reckoned with it.
+    chosen : What chooses the questions of a session by the answers so far; None to ask all in
+        order. Each choice is written down with its question, and a run that goes on asks what was
+        chosen.
+    stop : What looks after some sessions and may stop the run there. Sessions beyond a look begin
+        when it has been written down. A run that goes on looks no second time. The number of
+        sessions is that of its last look.
+    progress : Called after every call.
+    participant : What the model is called with its settings, where this is not the model's name.
+    command : The command line of the run, for the record.
     """
 
     settings: Sampling = field(default_factory=Sampling)
@@ -190,7 +181,6 @@ class RunOptions(Calling, InBatches):
     command: str = ""
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
         Calling.__post_init__(self)
         InBatches.__post_init__(self)
 
@@ -220,19 +210,16 @@ async def run_sessions_in(
 
     Parameters
     ----------
-    within
-        A folder above, or its open ledger, that has the ledger of several runs; the caps hold for
-        all of them together. None if the run has one for itself.
-    how
-        Settings, caps, batches, what chooses and what stops; None for the defaults.
+    within : A folder above, or its open ledger, that has the ledger of several runs; the caps hold
+        for all of them together. None if the run has one for itself.
+    how : Settings, caps, batches, what chooses and what stops; None for the defaults.
 
     Raises
     ------
-    ValueError
-        If the settings contradict each other, or the folder holds another run, or is in use.
-    Failed
-        If the run is in vain: no key, no such model, a setting that is not heeded, or a model that
-        changed on the way. What was paid for stays in the ledger.
+    ValueError : If the settings contradict each other, or the folder holds another run, or is in
+        use.
+    Failed : If the run is in vain: no key, no such model, a setting that is not heeded, or a model
+        that changed on the way. What was paid for stays in the ledger.
     """
     how = how or RunOptions()
     chosen, stop = how.chosen, how.stop
@@ -306,10 +293,8 @@ async def run_session(
 
     Raises
     ------
-    ValueError
-        If the address has no part, or the settings have a seed.
-    Failed
-        If the whole run is in vain: no key, no such model, a setting that is not heeded, or a
+    ValueError : If the address has no part, or the settings have a seed.
+    Failed : If the whole run is in vain: no key, no such model, a setting that is not heeded, or a
         model that changed on the way. Other failures are trials with the outcome "error".
     """
     if not address:
@@ -336,10 +321,8 @@ def check_run(adapter: Adapter, environment: Environment, n: int, how: RunOption
 
     Raises
     ------
-    ValueError
-        If the options contradict each other or the experiment.
-    Failed
-        If the adapter does not heed a setting, or takes no batches.
+    ValueError : If the options contradict each other or the experiment.
+    Failed : If the adapter does not heed a setting, or takes no batches.
     """
     if not 1 <= n <= MOST_SESSIONS:
         raise ValueError(f"A run has 1 to {MOST_SESSIONS} sessions; got sessions={n}.")
@@ -375,13 +358,11 @@ def read_run(folder: str | os.PathLike[str], environment: Environment | None = N
 
     Parameters
     ----------
-    environment
-        The experiment; needed only if it is none of the library's.
+    environment : The experiment; needed only if it is none of the library's.
 
     Raises
     ------
-    ValueError
-        If the folder holds no ledger, or one of a newer format.
+    ValueError : If the folder holds no ledger, or one of a newer format.
     """
     with Ledger.read(folder) as ledger:
         kept = ledger.configuration
@@ -407,12 +388,9 @@ class _SessionPlayer:
 
     Parameters
     ----------
-    runner
-        Of the run.
-    number
-        Of the session.
-    settings
-        None for those of the session.
+    runner : Of the run.
+    number : Of the session.
+    settings : None for those of the session.
     """
 
     def __init__(self, runner: _Runner, number: int, settings: Sampling | None = None):
@@ -941,13 +919,11 @@ class SingleQuestions:
 
     Parameters
     ----------
-    caps, price
-        As in `RunOptions`.
+    caps, price : As in `RunOptions`.
 
     Raises
     ------
-    ValueError
-        If the folder holds another run, or is in use.
+    ValueError : If the folder holds another run, or is in use.
     """
 
     def __init__(
@@ -965,8 +941,7 @@ class SingleQuestions:
 
         Raises
         ------
-        ValueError
-            If a cap cannot be kept: no price, or an answer that nothing bounds.
+        ValueError : If a cap cannot be kept: no price, or an answer that nothing bounds.
         """
         adapter, caps = self.adapter, self.runner.how.caps
         check_caps(caps, settings, self.ledger.price, f"{adapter.provider}:{adapter.model}")

@@ -203,8 +203,7 @@ def read_benchmark(folder: str | Path) -> Played:
 
     Raises
     ------
-    ValueError
-        If the folder holds none, or is damaged.
+    ValueError : If the folder holds none, or is damaged.
     """
     path = Path(folder)
     stored = _kept(path)
@@ -297,8 +296,7 @@ def take_answers(
 
     Raises
     ------
-    ValueError
-        If a source cannot be read, or is of no cell of the plan or of a cell that was run.
+    ValueError : If a source cannot be read, or is of no cell of the plan or of a cell that was run.
     """
     taken: dict[tuple[str, Cell], _Taken] = {}
     public = [public_files(path) for path in map(Path, sources) if _is_public(path)]

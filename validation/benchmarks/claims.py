@@ -134,8 +134,7 @@ def read_claims(table: Mapping[str, Any]) -> tuple[Claim, ...]:
 
     Raises
     ------
-    ValueError
-        If a line has another entry, lacks one, or has a value that cannot be.
+    ValueError : If a line has another entry, lacks one, or has a value that cannot be.
     """
     known = [field.name for field in fields(Claim) if field.name != "name"]
     needed = [f.name for f in fields(Claim) if f.default is MISSING and f.name != "name"]

@@ -438,10 +438,9 @@ def utility_fits(trials: pd.DataFrame) -> pd.DataFrame:
 
     Returns
     -------
-    DataFrame
-        One row per participant, data set and model: each parameter with NAME_low and NAME_high
-        (90%), log_likelihood, log_evidence (Laplace's approximation), over_rum (its difference
-        from that of random utility) and status.
+    DataFrame : One row per participant, data set and model: each parameter with NAME_low and
+        NAME_high (90%), log_likelihood, log_evidence (Laplace's approximation), over_rum (its
+        difference from that of random utility) and status.
     """
     question = trials["question"].astype(float)
     plain = (question == BELIEF) & (trials["elicitation"].astype(float) == 0)

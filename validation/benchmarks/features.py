@@ -29,8 +29,7 @@ def read_features(file: Path) -> pd.DataFrame:
 
     Raises
     ------
-    ValueError
-        If a column is missing, a participant has several rows, or a row lacks a number.
+    ValueError : If a column is missing, a participant has several rows, or a row lacks a number.
     """
     table = read_csv("A table of features", file, (WHO, "base_model"))
     numbers = table.drop(columns=[WHO, "base_model"]).apply(pd.to_numeric, errors="coerce")

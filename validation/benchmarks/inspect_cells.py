@@ -41,8 +41,7 @@ def cell_task(
 
     Raises
     ------
-    ValueError
-        If there is no such benchmark or cell, or the plan cannot be read.
+    ValueError : If there is no such benchmark or cell, or the plan cannot be read.
     """
     read = read_plan(benchmark, plan, small=small)
     cells = {one.name: one for one in read.cells}

@@ -110,10 +110,9 @@ def recovered_parameters(trials: pd.DataFrame, about: About) -> pd.DataFrame:
 
     Returns
     -------
-    DataFrame
-        One row per known agent, experiment and parameter: participant, experiment, cells, model,
-        parameter, truth, value, low, high (95%), within (whether the interval holds the truth; None
-        without one), trials, remark (why there is no value, or what is wrong with it).
+    DataFrame : One row per known agent, experiment and parameter: participant, experiment, cells,
+        model, parameter, truth, value, low, high (95%), within (whether the interval holds the
+        truth; None without one), trials, remark (why there is no value, or what is wrong with it).
     """
     groups = _groups(about)
     rows: list[dict[str, Any]] = []

@@ -26,11 +26,11 @@ def measures(data: Answers, *names: str) -> pd.DataFrame:
 
     Returns
     -------
-    DataFrame
-        Columns participant, variant, cell, experiment, metric (the measure; of a performance with
-        its experiment), value, standard_error, low, high (95%), n, unit and status, which says why
-        there is no value; freedom (degrees, of the error); influence (of each session, see
-        `Estimate`); and score, which is the metric and, if it is not the base, the variant.
+    DataFrame : Columns participant, variant, cell, experiment, metric (the measure; of a
+        performance with its experiment), value, standard_error, low, high (95%), n, unit and
+        status, which says why there is no value; freedom (degrees, of the error); influence (of
+        each session, see `Estimate`); and score, which is the metric and, if it is not the base,
+        the variant.
     """
     groups = data.trials.groupby([WHO, CELL], sort=False)
     parts = {(str(key[0]), str(key[1])): part for key, part in groups}

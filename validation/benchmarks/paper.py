@@ -205,8 +205,7 @@ class Paper:
 
         Raises
         ------
-        ValueError
-            If the trials are of other experiments, or lack a column.
+        ValueError : If the trials are of other experiments, or lack a column.
         """
         answers = Answers(self._ready(trials, about), about)
         every = self._shown(answers)

@@ -132,8 +132,7 @@ def read_plan(
 
     Raises
     ------
-    ValueError
-        With what is wrong, where, in a sentence.
+    ValueError : With what is wrong, where, in a sentence.
     """
     text, content = _content(plan_of(benchmark) if file is None else Path(file))
     if [*content] == ["models"]:
@@ -297,8 +296,7 @@ def theta_of(given: Mapping[str, Any], environment: Environment) -> Array:
 
     Raises
     ------
-    ValueError
-        If it cannot play the experiment, or has no such parameter or value.
+    ValueError : If it cannot play the experiment, or has no such parameter or value.
     """
     agent = AGENTS[given["model"]]
     agent.check_plays(environment)

@@ -93,8 +93,7 @@ def public_files(folder: Path) -> PublicFiles:
 
     Raises
     ------
-    ValueError
-        If there is none.
+    ValueError : If there is none.
     """
     found, scores = PublicFiles(), []
     for file in sorted(file for file in folder.rglob("*.csv") if file.is_file()):

@@ -45,14 +45,10 @@ class Player:
 
     Parameters
     ----------
-    who
-        Its model, the settings that are its own, and its name.
-    connection
-        Arguments of `connect`.
-    price
-        What it costs; None if that is not known.
-    sampling
-        What replaces the plan's sampling, and besides it.
+    who : Its model, the settings that are its own, and its name.
+    connection : Arguments of `connect`.
+    price : What it costs; None if that is not known.
+    sampling : What replaces the plan's sampling, and besides it.
     """
 
     who: Participant
@@ -102,12 +98,9 @@ def players_of(
 
     Parameters
     ----------
-    reach
-        Where those are of which the plan does not say it; None for where their providers are.
-    prices
-        "provider:model=INPUT,OUTPUT", in dollars per million tokens.
-    images
-        Models that see pictures although their names do not tell.
+    reach : Where those are of which the plan does not say it; None for where their providers are.
+    prices : "provider:model=INPUT,OUTPUT", in dollars per million tokens.
+    images : Models that see pictures although their names do not tell.
     """
     where = vars(reach or Reach())
     every = [_participant(plan, text) for text in llms or plan.models]
@@ -149,8 +142,7 @@ def blocked_of(plan: Plan, players: Sequence[Player]) -> dict[tuple[str, str], s
 
     Raises
     ------
-    ValueError
-        If a model is not named as one, or its settings contradict each other.
+    ValueError : If a model is not named as one, or its settings contradict each other.
     """
     reasons: dict[tuple[str, str], str] = {}
     for player in players:
@@ -184,9 +176,8 @@ def estimate(
 
     Returns
     -------
-    DataFrame
-        One row per model and cell: model, cell, calls, tokens_low, tokens_high, dollars_low and
-        dollars_high (NaN where no price is known), and blocked, why it is not played, or "".
+    DataFrame : One row per model and cell: model, cell, calls, tokens_low, tokens_high, dollars_low
+        and dollars_high (NaN where no price is known), and blocked, why it is not played, or "".
     """
     rows = []
     for cell in plan.cells:
@@ -267,13 +258,10 @@ def run_benchmark(
 
     Parameters
     ----------
-    asking
-        Concurrency, retries and caps of all runs; None for the defaults.
-    tell
-        Called with a line when a cell comes to its end and not all of it could be read. The others
-        are logged.
-    watch
-        Called with model, cell and where its run stands, after every call.
+    asking : Concurrency, retries and caps of all runs; None for the defaults.
+    tell : Called with a line when a cell comes to its end and not all of it could be read. The
+        others are logged.
+    watch : Called with model, cell and where its run stands, after every call.
     """
     path, asking = Path(folder), asking or RunOptions()
     why = blocked_of(plan, players) if blocked is None else dict(blocked)

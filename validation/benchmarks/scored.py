@@ -115,8 +115,7 @@ def score_of_paper(question: AskScore) -> Result | None:
 
     Raises
     ------
-    ValueError
-        If trials or columns are missing, or an option is none of the paper's.
+    ValueError : If trials or columns are missing, or an option is none of the paper's.
     """
     sources: Any = question.data
     if isinstance(sources, str | Path):

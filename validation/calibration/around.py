@@ -38,8 +38,7 @@ def around_options(
 
     Raises
     ------
-    ValueError
-        If the file is not there, or the model cannot read its trials.
+    ValueError : If the file is not there, or the model cannot read its trials.
     """
     if file is None:
         return {}

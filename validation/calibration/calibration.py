@@ -265,8 +265,7 @@ def quantity(text: str, names: Sequence[str], draws: Array) -> Array:
 
     Raises
     ------
-    ValueError
-        If the expression is no column of numbers, and what `pandas.DataFrame.eval` raises.
+    ValueError : If the expression is no column of numbers, and what `pandas.DataFrame.eval` raises.
     """
     if "@" in text or "=" in text.replace("==", "").replace("<=", "").replace(">=", ""):
         raise ValueError("it assigns nothing and has no @")

@@ -60,8 +60,8 @@ def rank_of(truth: ArrayLike, draws: ArrayLike, n_ranks: int, rng: np.random.Gen
 
     Raises
     ------
-    ValueError
-        If the shapes do not match, there are fewer than L draws, or a value is not a number.
+    ValueError : If the shapes do not match, there are fewer than L draws, or a value is not a
+        number.
     """
     truths, drawn = np.asarray(truth, dtype=float), np.asarray(draws, dtype=float)
     if truths.ndim != 1 or drawn.ndim != 2 or drawn.shape[1] != len(truths):
@@ -123,8 +123,7 @@ def simultaneous_band(n: int, n_ranks: int, mass: float) -> SimultaneousBand:
 
     Raises
     ------
-    ValueError
-        If n, L or mass is outside its range.
+    ValueError : If n, L or mass is outside its range.
     """
     if n < 1 or n_ranks < 1 or not 0 < mass < 1:
         raise ValueError(
@@ -216,8 +215,7 @@ def chance_noticed(
 
     Raises
     ------
-    ValueError
-        If n, L, level or width is outside its range.
+    ValueError : If n, L, level or width is outside its range.
     """
     if not width > 0:
         raise ValueError(f"A posterior's relative width is above 0; got {width}.")
@@ -333,8 +331,7 @@ def gamma_statistic(ranks: ArrayLike, n_ranks: int) -> tuple[float, float]:
 
     Raises
     ------
-    ValueError
-        If there are no ranks, or they are outside 0..L.
+    ValueError : If there are no ranks, or they are outside 0..L.
     """
     observed = _checked(ranks, n_ranks)
     n = len(observed)
@@ -363,8 +360,7 @@ def squares_test(ranks: ArrayLike, n_ranks: int) -> float:
 
     Raises
     ------
-    ValueError
-        If there are no ranks, or they are outside 0..L.
+    ValueError : If there are no ranks, or they are outside 0..L.
     """
     observed = _checked(ranks, n_ranks)
     if len(observed) == 0:
@@ -448,8 +444,7 @@ def judge(
 
     Raises
     ------
-    ValueError
-        If ranks are outside 0..L or the level is outside 0 to 1.
+    ValueError : If ranks are outside 0..L or the level is outside 0 to 1.
     """
     observed = _checked(ranks, n_ranks)
     if not 0 < level < 1:

@@ -33,8 +33,7 @@ def simulator_options(
 
     Raises
     ------
-    ValueError
-        If the file or its function is not there, or the function does not play a session.
+    ValueError : If the file or its function is not there, or the function does not play a session.
     """
     if file is None:
         return {}
@@ -51,8 +50,7 @@ def simulator_of(file: str | os.PathLike[str]) -> Simulator:
 
     Raises
     ------
-    ValueError
-        If there is no such file or function.
+    ValueError : If there is no such file or function.
     """
     found: Simulator | None = getattr(load_file(os.fspath(file)), NAME, None)
     if not callable(found):

@@ -32,8 +32,7 @@ def agreement_of(answered: pd.DataFrame, *, seed: int = 0) -> dict[str, float]:
 
     Returns
     -------
-    dict
-        "probabilities" and "errors", each with its ends NAME_low and NAME_high.
+    dict : "probabilities" and "errors", each with its ends NAME_low and NAME_high.
     """
     truth, revealed, stated = (
         answered[name].to_numpy(dtype=float) for name in ("truth", "revealed", "stated")

@@ -42,8 +42,7 @@ def reworded_of(question: RevealQuestion, form: Form) -> tuple[tuple[ContextGrid
 
     Raises
     ------
-    ValueError
-        If one of them has fewer wordings.
+    ValueError : If one of them has fewer wordings.
     """
     grid = environments_of(question, form)
     named = [wordings(environment, question.wordings, "--wordings") for environment in grid]

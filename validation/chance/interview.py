@@ -224,8 +224,7 @@ def source_of(adapter: Adapter, source: Source | None) -> Source:
 
     Raises
     ------
-    Failed
-        If it lacks what the options need, or has no log-probabilities and states nothing.
+    Failed : If it lacks what the options need, or has no log-probabilities and states nothing.
     """
     exact, model = isinstance(adapter, TellsContinuations), adapter.model
     some = "top_log_probabilities" in adapter.heeds
@@ -281,10 +280,8 @@ def known_beliefs(
 
     Parameters
     ----------
-    agents
-        Who plays each experiment.
-    wording
-        The number of the wording: what is drawn in one is not drawn again in another.
+    agents : Who plays each experiment.
+    wording : The number of the wording: what is drawn in one is not drawn again in another.
     """
     beliefs, naive, known = [], [], []
     for k, item in enumerate(items):

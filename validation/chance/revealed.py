@@ -99,8 +99,7 @@ def read_revealed(folder: str | os.PathLike[str]) -> Revealed:
 
     Raises
     ------
-    ValueError
-        If the folder holds no such result.
+    ValueError : If the folder holds no such result.
     """
     path = Path(folder)
     try:

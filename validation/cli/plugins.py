@@ -31,8 +31,7 @@ def load_all(files: Sequence[str]) -> None:
 
     Raises
     ------
-    ValueError
-        If something cannot be loaded, or a name is taken.
+    ValueError : If something cannot be loaded, or a name is taken.
     """
     listed = [*listed_in(Path.cwd()), *files]
     if not listed:

@@ -30,8 +30,7 @@ def expanded(
 
     Raises
     ------
-    ValueError
-        If the file cannot be read, or holds a name that the command does not know.
+    ValueError : If the file cannot be read, or holds a name that the command does not know.
     """
     if len(words) < 2 or words[0] not in verbs or not words[1].endswith(".toml"):
         return list(words)

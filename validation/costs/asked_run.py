@@ -43,14 +43,10 @@ class _Part:
 
     Parameters
     ----------
-    name
-        Of the wording or control; "" of the run itself.
-    question
-        Its options, with its folder.
-    control
-        By which its experiment is changed; "" for none.
-    within
-        Folder with the ledger of all of them; None if there is one run.
+    name : Of the wording or control; "" of the run itself.
+    question : Its options, with its folder.
+    control : By which its experiment is changed; "" for none.
+    within : Folder with the ledger of all of them; None if there is one run.
     """
 
     name: str
@@ -139,8 +135,7 @@ def _run_part(part: _Part, asked: AskRun) -> Run | Text:
 
     Parameters
     ----------
-    asked
-        What was asked for all runs, with the caps of all together.
+    asked : What was asked for all runs, with the caps of all together.
     """
     question = part.question
     environment = resolve_environment(question.environment, question.trials)

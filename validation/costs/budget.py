@@ -127,8 +127,7 @@ def _splits(
 
     Raises
     ------
-    ValueError
-        If an option is lacking, or the run is no pilot of wordings.
+    ValueError : If an option is lacking, or the run is no pilot of wordings.
     """
     given = (question.pilot, question.effect, question.dollars)
     if all(one is None for one in given):

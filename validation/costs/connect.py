@@ -52,10 +52,8 @@ def run_sessions(
 
     Parameters
     ----------
-    within
-        A folder above whose ledger has several runs, with one cap; see `run_sessions_in`.
-    connection
-        If `llm` is a name, further arguments of `connect`.
+    within : A folder above whose ledger has several runs, with one cap; see `run_sessions_in`.
+    connection : If `llm` is a name, further arguments of `connect`.
     """
     if isinstance(llm, str):
         who = Participant.read(llm)
@@ -99,19 +97,15 @@ def connect(
 
     Parameters
     ----------
-    reach
-        Where it is; None for where the provider is.
-    images
-        Whether the model is declared to see pictures, where its name does not tell.
-    truth, contaminants
-        Of a synthetic participant; parameters without a value are at the centre of their prior.
-    stream
-        Of a synthetic participant, see `Synthetic`.
+    reach : Where it is; None for where the provider is.
+    images : Whether the model is declared to see pictures, where its name does not tell.
+    truth, contaminants : Of a synthetic participant; parameters without a value are at the centre
+        of their prior.
+    stream : Of a synthetic participant, see `Synthetic`.
 
     Raises
     ------
-    ValueError
-        If the provider is not known, or takes no such argument.
+    ValueError : If the provider is not known, or takes no such argument.
     """
     provider, colon, model = llm.partition(":")
     known = ["replay", *ADAPTERS]
@@ -196,8 +190,7 @@ def price_for(
 
     Parameters
     ----------
-    elsewhere
-        Whether another server than the provider's is called, to which its prices do not
+    elsewhere : Whether another server than the provider's is called, to which its prices do not
         apply; only the user's count then.
     """
     who = Participant.read(llm)
@@ -223,8 +216,7 @@ def estimate(
 
     Parameters
     ----------
-    system
-        What a system message says before every prompt; None for none.
+    system : What a system message says before every prompt; None for none.
     """
     check_count("sessions", sessions)
     agent = AGENTS[usual_model(environment)]

@@ -54,8 +54,7 @@ class Observed:
 
         Raises
         ------
-        ValueError
-            If there is none, or none of its answers tells its tokens.
+        ValueError : If there is none, or none of its answers tells its tokens.
         """
         with Ledger.read(folder) as ledger:
             kept, price = ledger.configuration, ledger.price

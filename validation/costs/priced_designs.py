@@ -26,8 +26,7 @@ def designs_of(result: Result, environment: Environment) -> pd.DataFrame:
 
     Raises
     ------
-    ValueError
-        If the result is of no power study, or of another experiment.
+    ValueError : If the result is of no power study, or of another experiment.
     """
     title = next((t for t in ("Designs", "Designs that were tried") if t in result.tables), None)
     if title is None or "comparison" not in result.options:

@@ -15,8 +15,7 @@ def wordings(environment: Environment, k: int, option: str = "--paraphrases") ->
 
     Raises
     ------
-    ValueError
-        If it has fewer, or its templates are set already.
+    ValueError : If it has fewer, or its templates are set already.
     """
     if environment.settings.get("templates") is not None:
         raise ValueError(

@@ -42,9 +42,8 @@ def trials_over_cells(question: AskFit, agent: type[Model]) -> tuple[str, Trials
 
     Raises
     ------
-    ValueError
-        If trials do not name their experiment, the model does not play it, or a column of --unit is
-        missing or has empty cells.
+    ValueError : If trials do not name their experiment, the model does not play it, or a column of
+        --unit is missing or has empty cells.
     """
     data = question.data
     paths = [] if isinstance(data, Trials) else [data] if isinstance(data, str | Path) else data

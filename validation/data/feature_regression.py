@@ -84,8 +84,7 @@ def feature_regression(
 
     Returns
     -------
-    DataFrame
-        One row per metric and feature: coefficient, standard_error, low, high (95%),
+    DataFrame : One row per metric and feature: coefficient, standard_error, low, high (95%),
         degrees_of_freedom and p_value of the two-sided t test against 0; NaN where there are none,
         as where there are no more base models than features that vary between them only.
         participants, base_models, excluded (without a score), between_sd and residual_sd (standard
@@ -94,10 +93,9 @@ def feature_regression(
 
     Raises
     ------
-    ValueError
-        If columns are missing, participants have no features or several rows of them, features
-        are no numbers or depend on each other (they are named), or base models cannot be named
-        from their participants: there is a single one, or each has a single participant.
+    ValueError : If columns are missing, participants have no features or several rows of them,
+        features are no numbers or depend on each other (they are named), or base models cannot be
+        named from their participants: there is a single one, or each has a single participant.
     """
     _need(scores, ("participant", "metric", "score"), "Scores")
     if not regressors or len(set(regressors)) < len(regressors):

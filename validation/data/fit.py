@@ -154,28 +154,17 @@ class FitTask:
 
     Parameters
     ----------
-    question
-        The options.
-    source
-        What the data are called.
-    agent, environment
-        Model and experiment; None over the cells of several.
-    trials
-        Those that are fitted, with the subjects of the data.
-    rows
-        The unit of each trial that has parameters of its own.
-    within
-        Columns within subjects.
-    data
-        As the model reads them.
-    counts
-        Trials in all, and subjects without a trial that is fitted.
-    notes
-        Which trials were chosen.
-    warnings
-        What of the data a reader may not expect.
-    assumed
-        Whether what other choices bring follows from settings that nobody told.
+    question : The options.
+    source : What the data are called.
+    agent, environment : Model and experiment; None over the cells of several.
+    trials : Those that are fitted, with the subjects of the data.
+    rows : The unit of each trial that has parameters of its own.
+    within : Columns within subjects.
+    data : As the model reads them.
+    counts : Trials in all, and subjects without a trial that is fitted.
+    notes : Which trials were chosen.
+    warnings : What of the data a reader may not expect.
+    assumed : Whether what other choices bring follows from settings that nobody told.
     """
 
     question: AskFit
@@ -298,17 +287,13 @@ class Estimates:
 
     Parameters
     ----------
-    subjects
-        One row each: `NAME`, `NAME_low`, `NAME_high` (90% intervals), status, message, n_trials.
-    parameters
-        Group values: rows parameter, estimate, low, high, meaning, and quantity: group_mean,
-        spread, weight, correlation, median or subject.
-    names
-        Of the parameters that are estimated.
-    fit
-        Posteriors, or the hierarchical fit; None of maximum likelihood.
-    more
-        Verdicts, tables, figures and notes of a hierarchical fit.
+    subjects : One row each: `NAME`, `NAME_low`, `NAME_high` (90% intervals), status, message,
+        n_trials.
+    parameters : Group values: rows parameter, estimate, low, high, meaning, and quantity:
+        group_mean, spread, weight, correlation, median or subject.
+    names : Of the parameters that are estimated.
+    fit : Posteriors, or the hierarchical fit; None of maximum likelihood.
+    more : Verdicts, tables, figures and notes of a hierarchical fit.
     """
 
     subjects: pd.DataFrame

@@ -61,8 +61,7 @@ def rows_of(
 
     Raises
     ------
-    ValueError
-        If the formula cannot be read, or a row would have a single trial.
+    ValueError : If the formula cannot be read, or a row would have a single trial.
     """
     names = units_of(trials, unit or ("subject",))
     if not formula:

@@ -120,13 +120,12 @@ def check_panels(
 
     Returns
     -------
-    DataFrame
-        A row for each mean of a panel, of those that the data show: "panel", and what lies "along"
-        it and what it is the "mean_of"; the "discrepancy" T of the data, the "usual" one (median T
-        of the replicates) and "p", the share of replicates and data with a T of at least that of
-        the data; "series" ("" where it has no name), mean position "x", how many "rows" of the data
-        it rests on, the mean of the "data", and the quantiles 5%, 50% and 95% of the replicates
-        ("low", "middle", "high").
+    DataFrame : A row for each mean of a panel, of those that the data show: "panel", and what lies
+        "along" it and what it is the "mean_of"; the "discrepancy" T of the data, the "usual" one
+        (median T of the replicates) and "p", the share of replicates and data with a T of at least
+        that of the data; "series" ("" where it has no name), mean position "x", how many "rows" of
+        the data it rests on, the mean of the "data", and the quantiles 5%, 50% and 95% of the
+        replicates ("low", "middle", "high").
     """
     chosen = panels_of(data.environment) if panels is None else panels
     cells = [shown for panel in chosen if (shown := panel.cells(data)) is not None]

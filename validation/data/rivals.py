@@ -86,8 +86,7 @@ def chosen_rivals(
 
     Raises
     ------
-    ValueError
-        If there is no such model.
+    ValueError : If there is no such model.
     """
     names = list(against)
     if every:

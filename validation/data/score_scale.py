@@ -172,9 +172,8 @@ def read_reference(
 
     Raises
     ------
-    ValueError
-        If a name is no measure or the other definition of one that is scored, a value is no
-        number, or none of the metrics has a value.
+    ValueError : If a name is no measure or the other definition of one that is scored, a value is
+        no number, or none of the metrics has a value.
     """
     name, table = Path(file).name, read_csv("A reference", file, ("value",))
     column = "measure" if "measure" in table and "metric" not in table else "metric"

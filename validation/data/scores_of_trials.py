@@ -341,8 +341,7 @@ def reference_of(
 
     Raises
     ------
-    ValueError
-        If nothing that is scored has a value, or see `read_reference`.
+    ValueError : If nothing that is scored has a value, or see `read_reference`.
     """
     named = scores.drop_duplicates("metric")
     if not _is_of_trials(Path(source)):

@@ -44,8 +44,7 @@ def runs_in(paths: Sequence[str | Path]) -> list[Path]:
 
     Raises
     ------
-    ValueError
-        If a path is not there, or a folder holds no trials.
+    ValueError : If a path is not there, or a folder holds no trials.
     """
     runs: list[Path] = []
     for path in map(Path, paths):
@@ -73,8 +72,7 @@ def read_one(data: Data, columns: Mapping[str, str] | None) -> tuple[str, Trials
 
     Raises
     ------
-    ValueError
-        If there is no file or run, or a control has changed some sessions.
+    ValueError : If there is no file or run, or a control has changed some sessions.
     """
     if isinstance(data, Trials):
         return "trials", data
@@ -103,8 +101,7 @@ def rows_where(trials: Trials, where: Mapping[str, str] | None) -> tuple[Trials,
 
     Raises
     ------
-    ValueError
-        If there is no such column, or no trial has the value.
+    ValueError : If there is no such column, or no trial has the value.
     """
     if not where:
         return trials, []
@@ -249,8 +246,7 @@ def joined(paths: Sequence[str | Path], columns: Mapping[str, str] | None = None
 
     Raises
     ------
-    ValueError
-        If runs of an experiment have different designs: settings that are no conditions.
+    ValueError : If runs of an experiment have different designs: settings that are no conditions.
     """
     runs = runs_in(paths)
     if not runs:
@@ -371,8 +367,7 @@ def agreed_design(
 
     Raises
     ------
-    ValueError
-        If they differ in more than conditions and lengths.
+    ValueError : If they differ in more than conditions and lengths.
     """
     agreed: dict[str, dict[str, Any]] = {}
     first: dict[str, str] = {}

@@ -98,8 +98,7 @@ def study(question: Audit) -> Study:
 
     Raises
     ------
-    ValueError
-        If a setting is unknown (the nearest are named), or does not fit.
+    ValueError : If a setting is unknown (the nearest are named), or does not fit.
     """
     given = dict(question.settings or {})
     check_settings(given, {"tests": (), **SETTINGS, **{name: [0.0] for name in DIALS}})

@@ -56,12 +56,11 @@ def coherence_tests(
 
     Returns
     -------
-    DataFrame
-        One row per test and variant: test, of (which variant), value, low and high (95%), null
-        (value under the hypothesis), p_value, n, unit, excluded (counts by reason, in words), the
-        published variant with its interval and finding ("violation", "none" or ""), of conditional
-        independence the percentile interval of the published bootstraps, and status: "ok", or why
-        there is no value.
+    DataFrame : One row per test and variant: test, of (which variant), value, low and high (95%),
+        null (value under the hypothesis), p_value, n, unit, excluded (counts by reason, in words),
+        the published variant with its interval and finding ("violation", "none" or ""), of
+        conditional independence the percentile interval of the published bootstraps, and status:
+        "ok", or why there is no value.
     """
     columns = [name for name in data.frame if str(name).startswith("told_")]
     bare = BeliefDecisions(data.frame.drop(columns=columns), data.counts)
@@ -95,10 +94,9 @@ def findings(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
 
     Returns
     -------
-    DataFrame
-        The keys, test, p_value, rejects (at .05), published (whether the published reading finds a
-        violation) and percentile (whether the percentile interval of the published bootstraps lies
-        above zero, which is nobody's reading); None where there is no such finding.
+    DataFrame : The keys, test, p_value, rejects (at .05), published (whether the published reading
+        finds a violation) and percentile (whether the percentile interval of the published
+        bootstraps lies above zero, which is nobody's reading); None where there is no such finding.
     """
     names = [*keys, "test"]
     tested = rows[rows["p_value"].notna() & ~rows["of"].str.endswith(FALLS)]

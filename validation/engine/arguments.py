@@ -157,8 +157,7 @@ def resolve_chosen(
 
     Raises
     ------
-    ValueError
-        If a number is lacking, or the experiment or the model does not allow it.
+    ValueError : If a number is lacking, or the experiment or the model does not allow it.
     """
     if questions is None:
         if adaptive is not None:

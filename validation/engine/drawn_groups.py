@@ -30,8 +30,7 @@ def checked_correlations(
 
     Raises
     ------
-    ValueError
-        If a pair is none of the model's parameters that vary, or no subjects have these
+    ValueError : If a pair is none of the model's parameters that vary, or no subjects have these
         correlations together.
     """
     names = model.parameters.names
@@ -94,8 +93,7 @@ def design_of_sessions(
 
     Raises
     ------
-    ValueError
-        If the formula names anything but the session, or there is only one.
+    ValueError : If the formula names anything but the session, or there is only one.
     """
     if sessions < 2:
         raise ValueError(

@@ -44,11 +44,9 @@ def run(study: Study, work: Work, say: Callable[[Rows], Answer], running: Runnin
 
     Raises
     ------
-    ValueError
-        If the folder holds something else, cannot be written, or the first batches all fail for
-        one reason.
-    ShareDone
-        If only a share of the work was requested, and other shares are missing.
+    ValueError : If the folder holds something else, cannot be written, or the first batches all
+        fail for one reason.
+    ShareDone : If only a share of the work was requested, and other shares are missing.
     """
     how, (number, of) = running.checked(), running.part_of
     if how.out is None:
@@ -117,8 +115,7 @@ def _computed(
 
     Raises
     ------
-    ValueError
-        If the first batches all fail for the same reason.
+    ValueError : If the first batches all fail for the same reason.
     """
     waiting: list[_Finished] = []
     limit = min(SAME_FAILURE, len(todo)) if fresh else 0

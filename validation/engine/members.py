@@ -78,8 +78,7 @@ def register(member: Any, module: str = "") -> None:
 
     Raises
     ------
-    ValueError
-        If a member of another file has the name already.
+    ValueError : If a member of another file has the name already.
     """
     kind = _class_of(member)
     what, table = next(kinds for base, kinds in TABLES.items() if issubclass(kind, base))
@@ -104,8 +103,7 @@ def load_file(file: str | Path) -> ModuleType:
 
     Raises
     ------
-    ValueError
-        If there is no such file, it fails, or a name is taken.
+    ValueError : If there is no such file, it fails, or a name is taken.
     """
     path = Path(file).resolve()
     if not path.is_file() or path.suffix != ".py":
@@ -206,8 +204,7 @@ def load_listed(names: Sequence[str], folder: str | os.PathLike[str]) -> None:
 
     Raises
     ------
-    ValueError
-        If one is not there any more, and was not given again from another folder.
+    ValueError : If one is not there any more, and was not given again from another folder.
     """
     loaded = {path.name for path in _files}
     for file in map(Path, names):
@@ -229,8 +226,7 @@ def code_of(content: Any) -> dict[str, str]:
 
     Raises
     ------
-    ValueError
-        If a file was edited since it was loaded.
+    ValueError : If a file was edited since it was loaded.
     """
     words = set(re.findall(r"\w+", json.dumps(content, default=str)))
     digests: dict[str, str] = {}

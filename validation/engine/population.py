@@ -355,8 +355,7 @@ def check_step_loop(study: Study) -> None:
 
     Raises
     ------
-    RuntimeError
-        If it differs from the compiled simulation: no study may rest on either then.
+    RuntimeError : If it differs from the compiled simulation: no study may rest on either then.
     """
     for c, cell in enumerate(study.cells):
         if cell.analysis.questions is not None:  # which are chosen step by step in any case

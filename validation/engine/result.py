@@ -148,8 +148,7 @@ class Result:
 
         Raises
         ------
-        ValueError
-            If there is no such figure.
+        ValueError : If there is no such figure.
         """
         from knownminds.validation.engine.plots import showing
 

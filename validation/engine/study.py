@@ -186,8 +186,7 @@ class Rows:
 
         Raises
         ------
-        ValueError
-            If the folder holds no study, or one of its files is damaged.
+        ValueError : If the folder holds no study, or one of its files is damaged.
         """
         study, used = read_study(folder)
         files = {
@@ -302,8 +301,7 @@ def claim(study: Study, folder: Path) -> tuple[Mapping[str, str], ...]:
 
     Raises
     ------
-    ValueError
-        If the folder holds anything else.
+    ValueError : If the folder holds anything else.
     """
     with one_at_a_time(folder):
         return _claimed(study, folder)

@@ -27,8 +27,7 @@ def read_browser(path: Path, tally: Tally) -> CellTable:
 
     Raises
     ------
-    ValueError
-        If it is no such file.
+    ValueError : If it is no such file.
     """
     rule = "A browser's file is a JSON array of objects, one per screen"
     try:

@@ -32,8 +32,8 @@ def questions_of_answers(answers: pd.DataFrame, environment: TemporalDiscounting
 
     Raises
     ------
-    ValueError
-        If a column is missing, an item is none of the seven, or has more answers than questions.
+    ValueError : If a column is missing, an item is none of the seven, or has more answers than
+        questions.
     """
     wanted = ("subject", "item", "action")
     missing = [name for name in wanted if name not in answers]

@@ -19,8 +19,7 @@ def hbayesdm_table(trials: Trials, environment: Environment) -> pd.DataFrame:
 
     Raises
     ------
-    ValueError
-        If the experiment is none of its tasks, or rewards are none that they have.
+    ValueError : If the experiment is none of its tasks, or rewards are none that they have.
     """
     name = environment.name
     if name not in _TABLES:
@@ -38,8 +37,7 @@ def hssm_table(trials: Trials, environment: Environment) -> pd.DataFrame:
 
     Raises
     ------
-    ValueError
-        If there are no reaction times, `rt_s`, or there are not two actions.
+    ValueError : If there are no reaction times, `rt_s`, or there are not two actions.
     """
     frame = trials.frame
     if "rt_s" not in frame:

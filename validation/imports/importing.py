@@ -65,9 +65,8 @@ def import_tables(
 
     Raises
     ------
-    ValueError
-        If a file is of no known format, no row can be used, files are of several experiments, or
-        trials break the rules of their experiment.
+    ValueError : If a file is of no known format, no row can be used, files are of several
+        experiments, or trials break the rules of their experiment.
     """
     name, settings = name_of(question.environment), question.settings or {}
     if name and name not in ENVIRONMENTS:

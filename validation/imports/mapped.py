@@ -49,8 +49,7 @@ def mapped_rows(
 
     Raises
     ------
-    ValueError
-        If a column is not there, or a cell of a strict mapping has no meaning.
+    ValueError : If a column is not there, or a cell of a strict mapping has no meaning.
     """
     environment = make(name, **{**mapping.settings, **given}) if name else None
     cells = _columns(table, mapping, tally)

@@ -139,8 +139,7 @@ class ColumnMap:
 
         Raises
         ------
-        ValueError
-            If there is none, or it is no mapping.
+        ValueError : If there is none, or it is no mapping.
         """
         path = Path(file)
         try:
@@ -170,8 +169,7 @@ def read_map(texts: Sequence[str]) -> ColumnMap:
 
     Raises
     ------
-    ValueError
-        If a text is none of the forms.
+    ValueError : If a text is none of the forms.
     """
     whole = ColumnMap()
     for text in texts:

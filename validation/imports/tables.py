@@ -52,8 +52,7 @@ def read_table(path: Path, tally: Tally, *, encoding: str | None = None) -> Cell
 
     Raises
     ------
-    ValueError
-        If the file is no text, has no rows, or names a column twice.
+    ValueError : If the file is no text, has no rows, or names a column twice.
     """
     raw = unpacked(path)
     if raw.startswith(PARQUET):
@@ -156,8 +155,7 @@ def unpacked(path: Path) -> bytes:
 
     Raises
     ------
-    ValueError
-        If it cannot be read, is damaged, or holds several files.
+    ValueError : If it cannot be read, is damaged, or holds several files.
     """
     try:
         raw = path.read_bytes()

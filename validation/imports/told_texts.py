@@ -39,8 +39,7 @@ def read_texts(path: Path, pattern: str, names: str, tally: Tally) -> CellTable:
 
     Raises
     ------
-    ValueError
-        If a pattern is none, or a line cannot be read; the line is named.
+    ValueError : If a pattern is none, or a line cannot be read; the line is named.
     """
     trial, named = _compiled("trial text", pattern), _compiled("option names", names)
     if "action" not in trial.groupindex and "response" not in trial.groupindex:

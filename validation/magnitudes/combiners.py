@@ -47,17 +47,15 @@ def compare_combiners(pairs: CuePairs, seed: int = 0) -> pd.DataFrame:
 
     Returns
     -------
-    DataFrame
-        One row for each two: one, other, error_one and error_other (root mean squared, in the units
-        of the answers' scale), difference (below 0 the first foretells better), low and high (95%,
-        by the delta method from paired differences of squared errors over stimuli), p_value, sees
-        (a difference that is found in 80% at .05 / 3), stimuli, and verdict. No rows with fewer
-        than 20 stimuli.
+    DataFrame : One row for each two: one, other, error_one and error_other (root mean squared, in
+        the units of the answers' scale), difference (below 0 the first foretells better), low and
+        high (95%, by the delta method from paired differences of squared errors over stimuli),
+        p_value, sees (a difference that is found in 80% at .05 / 3), stimuli, and verdict. No rows
+        with fewer than 20 stimuli.
 
     Raises
     ------
-    ImportError
-        Without scikit-learn.
+    ImportError : Without scikit-learn.
     """
     from sklearn.model_selection import GroupKFold
 

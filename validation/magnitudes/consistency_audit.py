@@ -63,8 +63,7 @@ def study(question: Audit) -> Study:
 
     Raises
     ------
-    ValueError
-        If a setting is unknown (the nearest are named), or a number does not fit.
+    ValueError : If a setting is unknown (the nearest are named), or a number does not fit.
     """
     given = dict(question.settings or {})
     check_settings(given, SETTINGS)

@@ -88,8 +88,7 @@ def study(question: Audit) -> Study:
 
     Raises
     ------
-    ValueError
-        If a number does not fit.
+    ValueError : If a number does not fit.
     """
     if question.settings:
         raise ValueError("The audit of the observer has no settings. Leave --set out.")

@@ -49,8 +49,7 @@ def read_sessions(files: Sequence[Path]) -> tuple[Trials, Account]:
 
     Raises
     ------
-    ValueError
-        If a file is damaged, of another version or design, or two tell different things.
+    ValueError : If a file is damaged, of another version or design, or two tell different things.
     """
     tally, sessions = Tally(), _chosen(files)
     frames = [_lived(file, content, tally) for file, content in sessions]

@@ -36,8 +36,7 @@ def session_data(
 
     Raises
     ------
-    ValueError
-        If the experiment, or these settings of it, cannot be shown to people.
+    ValueError : If the experiment, or these settings of it, cannot be shown to people.
     """
     script = script or script_of(environment)
     design = environment.draw(session_stream(seed, subject))
@@ -56,8 +55,7 @@ def script_of(environment: Environment) -> Script:
 
     Raises
     ------
-    ValueError
-        If the experiment, or these settings of it, cannot be shown to people.
+    ValueError : If the experiment, or these settings of it, cannot be shown to people.
     """
     read: set[str] = set()
     sessions: dict[int, Session] = {}

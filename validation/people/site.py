@@ -86,8 +86,7 @@ def read_jspsych(folder: str | Path) -> tuple[str, str]:
 
     Raises
     ------
-    ValueError
-        If it is not there, or too old.
+    ValueError : If it is not there, or too old.
     """
     path = Path(folder)
     try:

@@ -72,8 +72,7 @@ class GroupDial:
 
         Raises
         ------
-        ValueError
-            If no turn reaches a size, or the dial does not move the measure.
+        ValueError : If no turn reaches a size, or the dial does not move the measure.
         """
         turns, values = self.curve
         name, model = self.measure.name, self.model.name

@@ -143,9 +143,8 @@ def read_pilot(
 
     Raises
     ------
-    ValueError
-        If there is none, it is of something else or of one subject, has terms that a group of a
-        power study lacks, or did not converge.
+    ValueError : If there is none, it is of something else or of one subject, has terms that a group
+        of a power study lacks, or did not converge.
     """
     folder, result = _read(fit)
     options = result["options"]
@@ -221,8 +220,7 @@ def pilot_of(
 
     Raises
     ------
-    ValueError
-        If a group is stated beside the pilot's; see also `read_pilot`.
+    ValueError : If a group is stated beside the pilot's; see also `read_pilot`.
     """
     if fit is None:
         if unconverged:
@@ -327,8 +325,7 @@ def _two_groups(folder: Path, result: Mapping[str, Any], posterior: Any) -> tupl
 
     Raises
     ------
-    ValueError
-        If they are between more groups, of several columns, of numbers or within subjects.
+    ValueError : If they are between more groups, of several columns, of numbers or within subjects.
     """
     terms = [str(term) for term in posterior["term"].to_numpy()]
     found = [_GROUP.fullmatch(term) for term in terms]

@@ -113,9 +113,8 @@ class WordingPilot:
 
         Raises
         ------
-        ValueError
-            If the run is of another experiment, of several subjects, has one wording or a single
-            session, or the measure has no value in a wording.
+        ValueError : If the run is of another experiment, of several subjects, has one wording or a
+            single session, or the measure has no value in a wording.
         """
         return cls.of(read_one(os.fspath(folder), None)[1], measure, environment, str(folder))
 
@@ -471,8 +470,7 @@ def split(
 
     Raises
     ------
-    ValueError
-        If the run is no pilot of wordings, or the money buys too few sessions.
+    ValueError : If the run is no pilot of wordings, or the money buys too few sessions.
     """  # fmt: skip
     size = _number(name, size)
     measure = resolve_measure(name, model, environment)

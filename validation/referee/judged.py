@@ -16,8 +16,7 @@ def model_of(model: type[Model] | str) -> type[Model]:
 
     Raises
     ------
-    ValueError
-        If there is no such model, or a file holds none or several.
+    ValueError : If there is no such model, or a file holds none or several.
     """
     if not isinstance(model, str) or not model.endswith(".py"):
         return resolve_model(model)

@@ -78,8 +78,8 @@ def gamble(given: Any, where: str = "A gamble") -> Gamble:
 
     Raises
     ------
-    ValueError
-        If amounts are the same or not numbers, or probabilities do not lie in (0, 1] and sum to 1.
+    ValueError : If amounts are the same or not numbers, or probabilities do not lie in (0, 1] and
+        sum to 1.
     """
     try:
         pairs = [(float(amount), float(chance)) for amount, chance in given]

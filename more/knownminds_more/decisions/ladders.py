@@ -35,8 +35,7 @@ def indifference_points(trials: Trials) -> pd.DataFrame:
 
     Raises
     ------
-    ValueError
-        If a column is missing.
+    ValueError : If a column is missing.
     """
     frame = with_columns(trials, "indifference_points", COLUMNS)
     columns = {name: trials.numbers(name) for name in COLUMNS}

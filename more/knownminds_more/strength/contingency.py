@@ -28,8 +28,7 @@ def delta_p(both: ArrayLike, cause: ArrayLike, effect: ArrayLike, neither: Array
 
     Raises
     ------
-    ValueError
-        If a count is negative or not finite.
+    ValueError : If a count is negative or not finite.
     """
     with_cause, without = _rates(both, cause, effect, neither)
     return np.asarray(with_cause - without)
@@ -54,8 +53,7 @@ def causal_power(both: ArrayLike, cause: ArrayLike, effect: ArrayLike, neither: 
 
     Raises
     ------
-    ValueError
-        If a count is negative or not finite.
+    ValueError : If a count is negative or not finite.
     """
     with_cause, without = _rates(both, cause, effect, neither)
     contrast = np.asarray(with_cause - without)
@@ -100,8 +98,7 @@ def causal_support(
 
     Raises
     ------
-    ValueError
-        If a count is negative or not a whole number.
+    ValueError : If a count is negative or not a whole number.
     """
     counts = np.stack(np.broadcast_arrays(both, cause, effect, neither)).astype(float)
     wrong = ~np.isfinite(counts) | (counts < 0) | (counts != np.round(counts))
