@@ -4,6 +4,8 @@ The numbers of the thesis's agents need answers that are not here; what can be h
 answers give the same numbers by another route, and the printed figures that follow from others.
 """
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -28,7 +30,8 @@ def lived(model, theta, seed, agent, subject, **settings):
     return own.assign(subject=subject, agent=agent)
 
 
-def played():
+@cache
+def trials():
     """A model with two different causes, some of whose answers are missing, and twelve people."""
     model = lived(NoisyOrFive, [0.3, 0.6, 0.1, 0.9, 0.4, 0.1], 1, "model", "model")
     gone = np.random.default_rng(2).random(len(model)) < 0.2
@@ -44,17 +47,16 @@ def played():
     return Trials.from_frame(pd.concat(parts, ignore_index=True), environment=Collider())
 
 
-TRIALS = played()
-PEOPLE = simulate(NoisyOr, np.tile([0.4, 0.2, 0.7, 0.5, 0.2], (5, 1)), Collider(), 3)
-MEASURED = scores_of(AskScore(TRIALS, by="agent", released=True)).result
-PROFILE = causal_profile(
-    causal_answers(TRIALS), "agent", [], reference=PEOPLE.to_frame(), released=True
-)
+@cache
+def profile():
+    people = simulate(NoisyOr, np.tile([0.4, 0.2, 0.7, 0.5, 0.2], (5, 1)), Collider(), 3)
+    answers = causal_answers(trials())
+    return causal_profile(answers, "agent", [], reference=people.to_frame(), released=True)
 
 
 def of(agent):
     """An agent's answers as the thesis reads them: those of several people as cell means."""
-    own = plainly(TRIALS)
+    own = plainly(trials())
     own = own[own["agent"] == agent]
     if own["subject"].nunique() > 1:
         means = own.groupby(["domain", "sense", "task"])["answer"].transform("mean")
@@ -70,7 +72,7 @@ def test_fits_and_consistency_of_each_number_of_parameters_by_another_route(agen
     own = of(agent).dropna(subset="answer")
     tasks, answers = own["task"].to_numpy(), own["answer"].to_numpy()
     best = fitted(tasks, answers, size)
-    fits = PROFILE.fits.set_index(["unit", "parameters"]).loc[agent, size]
+    fits = profile().fits.set_index(["unit", "parameters"]).loc[agent, size]
     off = best.fun
     assert fits["loss"] == pytest.approx((off**2).mean() / 2, rel=1e-6)
     assert fits["rmse"] == pytest.approx(np.sqrt((off**2).mean()), rel=1e-6)
@@ -99,14 +101,15 @@ def test_fits_and_consistency_of_each_number_of_parameters_by_another_route(agen
 def test_measures_are_of_cell_means_over_both_causes_and_the_better_of_three_and_four(agent):
     own = of(agent)
     cells = own.groupby(["domain", "sense", "task"])["answer"].mean().unstack()
-    table = MEASURED["Measures"].set_index(["participant", "measure"])["value"]
+    scores = scores_of(AskScore(trials(), by="agent", released=True)).result
+    table = scores["Measures"].set_index(["participant", "measure"])["value"]
     assert table[agent, "explaining_away_released"] == pytest.approx(
         (cells["VIII"] - cells["VI"]).mean()
     )
     assert table[agent, "markov_violation_released"] == pytest.approx(
         (cells["IV"] - cells["V"]).mean()
     )
-    fits = PROFILE.fits
+    fits = profile().fits
     fits = fits[(fits["unit"] == agent) & fits["parameters"].isin([3, 4])]
     best = fits.loc[fits["reasoning_consistency"].idxmax()]
     assert list(fits["chosen"]) == list(fits["parameters"] == best["parameters"])
@@ -114,7 +117,7 @@ def test_measures_are_of_cell_means_over_both_causes_and_the_better_of_three_and
     assert table[agent, "determinacy_released"] == pytest.approx(
         (best["m1"] + best["m2"]) / 2 - best["b"]
     )
-    unit = PROFILE.units.set_index("unit").loc[agent]
+    unit = profile().units.set_index("unit").loc[agent]
     for name in ("explaining_away_released", "markov_violation"):
         given = name.removesuffix("_released") + "_released"
         assert unit[name] == pytest.approx(table[agent, given])
@@ -123,7 +126,7 @@ def test_measures_are_of_cell_means_over_both_causes_and_the_better_of_three_and
 
 def test_missing_answers_make_the_pooled_cells_differ_from_those_by_direction():
     # Otherwise the test above would hold of the old definition, too.
-    own = Trials.from_frame(TRIALS.frame[TRIALS.frame["agent"] == "model"])
+    own = Trials.from_frame(trials().frame[trials().frame["agent"] == "model"])
     pooled, apart = (
         MEASURES["markov_violation" + ending].estimate(own) for ending in ("_released", "")
     )
@@ -185,6 +188,6 @@ def test_a_released_agent_is_all_its_answers_whatever_their_temperature(released
 
 
 def test_too_few_tasks_are_named_with_how_many_there_are():
-    alone = TRIALS.frame[(TRIALS.frame["subject"] == "person 0")].iloc[:1]
+    alone = trials().frame[(trials().frame["subject"] == "person 0")].iloc[:1]
     fits = leave_one_task_out(causal_answers(Trials(alone.reset_index(drop=True))))
     assert fits.reason == ("too few tasks with an answer (1 of the 3 that it takes)",)
