@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -33,19 +33,20 @@ def check_environment(environment: Environment, seed: int = 0) -> None:
     except (AssertionError, RecursionError, MemoryError):
         raise
     except Exception as error:  # an author's code may raise anything
-        raise AssertionError(_where(error, environment)) from error
+        file = inspect.getfile(type(environment))
+        said = f"{type(error).__name__}: {error}".removeprefix("ValueError: ")
+        raise AssertionError(place_of(error, {file}) or said) from error
 
 
-def _where(error: Exception, environment: Environment) -> str:
-    """Say which method of the experiment has failed, in which line."""
-    kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
-    said = f"{kind}{str(error).rstrip('.')}."
-    file = inspect.getfile(type(environment))
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
+def place_of(error: BaseException, files: Collection[str]) -> str:
+    """Say which function of an author's files has failed, in which line; "" if none has."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename in files]
     if not frames:
-        return said
+        return ""
+    kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
     last = frames[-1]
-    return f"`{last.name}` fails ({Path(file).name}, line {last.lineno}: `{last.line}`): {said}"
+    where = f"{Path(last.filename).name}, line {last.lineno}: `{last.line}`"
+    return f"`{last.name}` fails ({where}): {kind}{str(error).rstrip('.')}."
 
 
 def _check(environment: Environment, seed: int) -> None:

@@ -22,7 +22,7 @@ from knownminds.members import listed
 from .application import Misuse, add, app, sentence_of
 from .interrupts import CODE, NOTHING_KEPT, Stopped, come_again
 from .output import complain, print_json, speak
-from .plugins import load_all, taken_from
+from .plugins import failed_in, load_all, taken_from
 from .run_file import expanded
 
 COMPLETING = "_KNOWNMINDS_COMPLETE"  # set by shells that ask for completions
@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except Misuse as error:
         _refuse(sentence_of(error, words), typed)
     except (ValueError, ImportError) as error:  # the latter say what to install
-        _refuse(str(error), typed)
+        _refuse(failed_in(error) or str(error), typed)
     except RecursionError:
         _refuse(
             "A file that is read holds lists within lists, at most a few; one that was given goes "
@@ -96,6 +96,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         complain(f"stopped. {NOTHING_KEPT}")
         raise SystemExit(CODE) from None
+    except Exception as error:  # an author's code may raise anything
+        if said := failed_in(error):
+            _refuse(said, typed)
+        raise
     except SystemExit as end:
         if end.code == CODE:  # so Typer ends if the interrupt comes while it reads words
             complain(f"stopped. {NOTHING_KEPT}")

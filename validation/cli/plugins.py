@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 SETTINGS = "knownminds.toml"
 
@@ -46,6 +48,16 @@ def load_all(files: Sequence[str]) -> None:
             is_local = isinstance(value, type) and value.__module__ == module.__name__
             if is_local and isinstance(provider, str) and hasattr(value, "complete"):
                 ADAPTERS[provider] = value
+
+
+def failed_in(error: Exception) -> str:
+    """Say which function of a plugin has failed, in which line; "" if none has."""
+    members: Any = sys.modules.get("knownminds.validation.engine.members")
+    if members is None or not (files := members.loaded_files()):
+        return ""
+    from knownminds.environments.conformance import place_of
+
+    return place_of(error, files)
 
 
 def listed_in(folder: Path) -> list[str]:
