@@ -195,7 +195,9 @@ class Calling:
     tell: Callable[[str], None] | None = None
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
+        """Check the ranges; caps may be a dictionary, or none."""
+        if not isinstance(self.caps, Caps):
+            object.__setattr__(self, "caps", Caps(**(self.caps or {})))
         check_least(self, 1, "concurrency", "attempts")
         check_least(self, 0, "re_ask")
 

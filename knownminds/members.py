@@ -8,7 +8,6 @@ asked for. All floors may import this module; it imports none.
 
 from __future__ import annotations
 
-import difflib
 import importlib.metadata
 import importlib.util
 import tomllib
@@ -194,6 +193,8 @@ def unknown(kind: str, name: str, names: Iterable[str], where: str = "") -> str:
             f"The {kind} {name!r} is part of {package}, which is not installed: "
             f"pip install {package} (in a checkout: pip install -e ./more)."
         )
+    import difflib  # only for what is wrong
+
     known = sorted(names)
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
     hint = f"Nearest: {', '.join(near)}." if near else f"There are: {', '.join(known) or 'none'}."

@@ -16,8 +16,7 @@ def check_member(*kinds: str) -> Callable[[str], str]:
 
     Parameters
     ----------
-    kinds
-        "environment", "model", "measure" or "audit".
+    kinds : "environment", "model", "measure" or "audit"
     """
     kind = " or ".join([", ".join(kinds[:-1]), kinds[-1]] if len(kinds) > 1 else kinds)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import inspect
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from knownminds.calling import Caps
@@ -32,33 +32,37 @@ def read_settings(option: str, texts: Sequence[str] | None) -> dict[str, Any]:
     return settings
 
 
-def read_contaminants(texts: Sequence[str] | None) -> Contaminants:
-    """Read --contaminate: a table of rates."""
+def read_contaminants(option: str, texts: Sequence[str] | None) -> Contaminants:
+    """Read a table of rates."""
     from knownminds.agents import Contaminants
 
-    given = read_numbers("--contaminate", texts)
-    known = list(inspect.signature(Contaminants).parameters)
-    for name in given:
-        if name not in known:
-            raise ValueError(unknown("rate of --contaminate", name, known))
+    given = read_numbers(option, texts)
+    _check_known(f"rate of {option}", given, Contaminants)
     return Contaminants(**given)
 
 
-def read_caps(texts: Sequence[str] | None) -> Caps:
-    """Read --cap."""
-    given: dict[str, Any] = {}
-    known = list(inspect.signature(Caps).parameters)
-    for name, value in _pairs("--cap", texts):
-        if name not in known:
-            raise ValueError(unknown("cap", name, known))
-        given[name] = value if "dollars" in name else _whole("--cap", name, value)
+def read_caps(option: str, texts: Sequence[str] | None) -> Caps:
+    """Read caps: dollars as they are written, all others as whole numbers."""
+    pairs = dict(_pairs(option, texts))
+    _check_known("cap", pairs, Caps)
+    given: dict[str, Any] = {
+        name: value if "dollars" in name else _whole(option, name, value)
+        for name, value in pairs.items()
+    }
     return Caps(**given)
 
 
-def read_temperature(text: str | None) -> float | None:
-    """Read --temperature: a number, or the name of a paper in `TEMPERATURES`."""
-    if text is None or text in TEMPERATURES:
-        return TEMPERATURES[text] if text else None
+def _check_known(kind: str, given: Iterable[str], of: type[Any]) -> None:
+    known = list(inspect.signature(of).parameters)
+    for name in given:
+        if name not in known:
+            raise ValueError(unknown(kind, name, known))
+
+
+def read_temperature(option: str, text: str) -> float:
+    """Read a number, or the name of a paper in `TEMPERATURES`."""
+    if text in TEMPERATURES:
+        return TEMPERATURES[text]
     try:
         return float(text)
     except ValueError:
@@ -68,24 +72,20 @@ def read_temperature(text: str | None) -> float | None:
         ) from None
 
 
-def read_range(option: str) -> Callable[[str], tuple[int, int]]:
-    """Return what reads LOW-HIGH."""
-
-    def read(text: str) -> tuple[int, int]:
-        low, dash, high = text.partition("-")
-        if not (dash and low.isdecimal() and high.isdecimal() and int(low) <= int(high)):
-            raise ValueError(f"{option} takes LOW-HIGH, 0-500 for instance; got {text!r}.")
-        return int(low), int(high)
-
-    return read
+def read_range(option: str, text: str) -> tuple[int, int]:
+    """Read LOW-HIGH."""
+    low, dash, high = text.partition("-")
+    if not (dash and low.isdecimal() and high.isdecimal() and int(low) <= int(high)):
+        raise ValueError(f"{option} takes LOW-HIGH, 0-500 for instance; got {text!r}.")
+    return int(low), int(high)
 
 
-def read_day(text: str) -> datetime.date:
-    """Read --date."""
+def read_day(option: str, text: str) -> datetime.date:
+    """Read a date."""
     try:
         return datetime.date.fromisoformat(text)
     except ValueError:
-        raise ValueError(f"--date takes YYYY-MM-DD; got {text!r}.") from None
+        raise ValueError(f"{option} takes YYYY-MM-DD; got {text!r}.") from None
 
 
 def _whole(option: str, name: str, value: str) -> int:
@@ -128,7 +128,6 @@ def read_texts(option: str, texts: Sequence[str] | None) -> dict[str, str]:
     return dict(_pairs(option, texts))
 
 
-def read_mapping(columns: str | None) -> dict[str, str]:
-    """Read --columns: ours=yours,..."""
-    texts = [] if columns is None else columns.split(",")
-    return dict(_pairs("--columns", texts))
+def read_mapping(option: str, columns: str) -> dict[str, str]:
+    """Read ours=yours,..."""
+    return dict(_pairs(option, columns.split(",")))

@@ -347,6 +347,9 @@ def test_settings_of_an_experiment_are_set_alike_by_both(knownminds):
         ("recover", {"truth": "w=1"}, "truth is a dictionary"),
         ("recover", {"lapse": "a"}, "lapse is a number"),
         ("score", {"columns": "subject=who"}, "columns is a dictionary"),
+        ("budget", {"date": "2026-11-21"}, "date is a date of datetime; got '2026-11-21'"),
+        ("best_design", {"date": "2026-11-21"}, "date is a date of datetime"),
+        ("run", {"caps": 5}, "caps is Caps of knownminds.calling, or a dictionary; got 5"),
     ],
 )
 def test_an_argument_of_another_type_is_a_sentence(verb, wrong, sentence):

@@ -1,6 +1,7 @@
 """Designs are searched: information by quadrature, a search recomputed from its rows, bad input."""
 
 import json
+from datetime import date
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ from knownminds.validation.design.best_design import best_design
 from knownminds.validation.engine.population import draw_subjects
 from knownminds.validation.engine.study import Batch, read_study
 
+DAY = date(2026, 11, 21)
 PLACE, MODEL = "instrumental_learning", "rescorla_wagner"
 SMALL = {"model": MODEL, "designs": 6, "replicates": 64, "fresh": 60, "seed": 4}
 
@@ -146,14 +148,14 @@ def test_all_that_an_experiment_declares_searchable_can_be_set(name):
 
 def test_money_is_what_budget_reckons_with(tmp_path):
     found = best_design(
-        PLACE, "beta", budget={"dollars": 0.012}, llm="openai:gpt-4o-mini", date="2026-11-21",
+        PLACE, "beta", budget={"dollars": 0.012}, llm="openai:gpt-4o-mini", date=DAY,
         search=["n_visits=4:6"], model=MODEL, designs=3, replicates=4, fresh=4, workers=1,
     )  # fmt: skip
     best = found["Search"].loc["searched"].iloc[0]
     place = make(PLACE, n_visits=int(best["settings"].removeprefix("n_visits=")))
     costs = [
         budget(place, "openai:gpt-4o-mini", model=MODEL, sessions=int(best["sessions"]) + more,
-               date=pd.Timestamp("2026-11-21").date())["Cost"]["dollars high"].iloc[0]
+               date=DAY)["Cost"]["dollars high"].iloc[0]
         for more in (0, 1)
     ]  # fmt: skip
     assert float(costs[0]) == pytest.approx(best["cost in dollars"])

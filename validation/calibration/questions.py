@@ -25,9 +25,9 @@ class Calibrate(ExperimentQuestion["Result"]):
     Each replicate draws parameters from the model's priors (for groups from the hyperpriors),
     simulates, samples the posterior and ranks the truth among 99 of its draws, for every parameter
     and for the log-likelihood, which sees errors that parameters alone do not (Talts et al. 2018;
-    Modrák et al. 2023). Right posteriors give uniform ranks. These are judged at a level of 5%
-    over all quantities by two tests: a band that is simultaneous over the ranks (Säilynoja, Bürkner
-    and Vehtari 2022) and the sum of their squared normal scores, which sees a wrong width earlier.
+    Modrák et al. 2023). Right posteriors give uniform ranks, which are judged at 5% over all
+    quantities by a simultaneous band (Säilynoja, Bürkner and Vehtari 2022) and by the sum of their
+    squared normal scores, which sees a wrong width earlier.
 
     Parameters
     ----------
@@ -65,7 +65,6 @@ class Calibrate(ExperimentQuestion["Result"]):
     method: Literal["map", "hierarchical"] = "map"
     correlated: bool = False
     formula: Sequence[str] | None = None
-    seed: int = 0
     fixed: Mapping[str, float] | None = None
     around: str | os.PathLike[str] | None = None
     quantities: Sequence[str] = option("--quantity", default=())

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from knownminds.calling import check_least
 from knownminds.validation.costs.questions import CallingQuestion
 from knownminds.validation.engine.question import asked_by, option
-from knownminds.validation.reading import read_numbers
 
 if TYPE_CHECKING:
     from knownminds.llm_adapters import Adapter
@@ -86,24 +85,13 @@ class RevealQuestion(CallingQuestion["RevealAnswer"]):
     chat: bool = False
     threshold: float = 0.5
     wordings: int = 1
-    only: Mapping[str, int] = option(
-        "--set", read=partial(read_numbers, "--set"), default=(), several=True
-    )
+    only: Mapping[str, float] = option("--set", default=())
     truth: Mapping[str, float] = field(default_factory=dict, metadata={"typed": False})
     tokens: Literal["single", "digits", "pairs"] = "digits"
     space: float = 0.5
     leak: float = 0.0
     seed: int = 0
     progress: Callable[[int, int], None] | None = None
-
-    @classmethod
-    def read(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments that were typed; of --set, sizes of the grid, and the others."""
-        arguments = super().read(given)
-        values = arguments.pop("only", None) or {}
-        arguments["only"] = {name: int(value) for name, value in values.items() if name in GRID}
-        arguments["truth"] = {name: value for name, value in values.items() if name not in GRID}
-        return arguments
 
     def __post_init__(self) -> None:
         """Check every value."""
@@ -114,12 +102,11 @@ class RevealQuestion(CallingQuestion["RevealAnswer"]):
         object.__setattr__(self, "llm", (self.llm,) if alone else tuple(self.llm))
         scenarios = tuple(dict.fromkeys(self.scenarios or SCENARIOS))
         object.__setattr__(self, "scenarios", scenarios)
-        for name in ("only", "truth"):
-            object.__setattr__(self, name, dict(getattr(self, name) or {}))
-        if self.draws < 1 or self.top < 1:
-            raise ValueError(f"draws and top are at least 1; got {self.draws} and {self.top}.")
-        if self.wordings < 1:
-            raise ValueError(f"wordings is a number from 1 on; got {self.wordings}.")
+        given = {**dict(self.only or {}), **dict(self.truth or {})}
+        only = {name: int(given.pop(name)) for name in GRID if name in given}
+        for name, value in (("only", only), ("truth", given)):
+            object.__setattr__(self, name, value)
+        check_least(self, 1, "draws", "top", "wordings")
 
     def option_values(self) -> dict[str, Any]:
         """The options that are not as usual."""

@@ -108,7 +108,7 @@ def contaminants_text(contaminants: Contaminants) -> str:
 def parse_contaminants(text: str) -> Contaminants:
     """Read "malformed=0.05,refusal=0.05", or "none"; ValueError at what is no rate of any."""
     pairs = [] if text.strip() == "none" else text.split(",")
-    return read_contaminants(pairs)
+    return read_contaminants("--contaminate", pairs)
 
 
 def study(question: Audit) -> Study:

@@ -76,10 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         words, plugins = taken_from(expanded(speak(typed), VERBS, lambda: command().commands))
         if not {"--help", "-h"} & set(words) and COMPLETING not in os.environ:
             load_all(plugins)
-        code = command()(
-            args=words, obj=plugins, standalone_mode=not words
-        )  # without any: the help
-        raise SystemExit(code or 0)
+        # Without words Typer prints the help and ends.
+        raise SystemExit(command()(args=words, obj=plugins, standalone_mode=not words) or 0)
     except Misuse as error:
         _refuse(sentence_of(error, words), typed)
     except (ValueError, ImportError) as error:  # the latter say what to install
@@ -90,11 +88,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             "deeper. Mend it, or leave it out.",
             typed,
         )
-    except Stopped as kept:
-        complain(f"stopped. {kept}")
-        raise SystemExit(CODE) from None
-    except KeyboardInterrupt:
-        complain(f"stopped. {NOTHING_KEPT}")
+    except (Stopped, KeyboardInterrupt) as stopped:
+        complain(f"stopped. {stopped if isinstance(stopped, Stopped) else NOTHING_KEPT}")
         raise SystemExit(CODE) from None
     except Exception as error:  # an author's code may raise anything
         if said := failed_in(error):

@@ -30,19 +30,19 @@ Full = Annotated[
 ]
 
 
-def _without_types(parameters: list[Any]) -> list[Any]:
-    """Return parameters of which the help shows no types: what may be typed stands in words."""
-    for parameter in parameters:
-        parameter.display_type = lambda ctx: None
-    return parameters
-
-
-class _Commands(TyperGroup):
-    """All commands."""
+class _Untyped:
+    """Shows no types of parameters in the help: what may be typed stands in words."""
 
     def get_params(self, ctx: Any) -> Any:
-        """Return all parameters, none of which shows its type."""
-        return _without_types(list(super().get_params(ctx)))
+        """Return all parameters."""
+        parameters = list(super().get_params(ctx))  # type: ignore[misc]
+        for parameter in parameters:
+            parameter.display_type = lambda ctx: None
+        return parameters
+
+
+class _Commands(_Untyped, TyperGroup):
+    """All commands."""
 
 
 app = typer.Typer(
@@ -84,14 +84,10 @@ HINTS = {
 }
 
 
-class Command(TyperCommand):
+class Command(_Untyped, TyperCommand):
     """A command that takes an option once, unless it takes a list: no value is passed over."""
 
     alone: Mapping[str, str] = MappingProxyType({})  # what options mean without a value
-
-    def get_params(self, ctx: Any) -> Any:
-        """Return all parameters, none of which shows its type."""
-        return _without_types(list(super().get_params(ctx)))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Refuse an option that is given twice; fill in what one means without a value."""

@@ -19,7 +19,6 @@ from knownminds.validation.engine.question import (
     option,
     take_usual_model,
 )
-from knownminds.validation.reading import read_day, read_range
 from knownminds.validation.studies import RUN
 
 if TYPE_CHECKING:
@@ -55,9 +54,7 @@ class AskBudget(Question["Result"]):
     A synthetic agent plays some sessions through the real prompts, answers in words, and is
     read by the real parser. Bytes are counted exactly, with all growth of the history. Tokens are
     bracketed from them (see `llm_adapters.prices`). The ends of a range are those of the 95%
-    prediction interval (Student's t) for the total of all sessions. So they hold the standard
-    error of the dry runs' mean, and the variation from session to session. Dry run i plays the
-    session at the address (i,), with parameters drawn from the priors at (i, 0).
+    prediction interval (Student's t) for the total of all sessions.
 
     Parameters
     ----------
@@ -88,11 +85,11 @@ class AskBudget(Question["Result"]):
     pilot: str | Path | None = None
     effect: Mapping[str, float] | None = None
     dollars: float | None = None
-    reasoning: tuple[int, int] = option(read=read_range("--reasoning"), default=(0, 0))
-    image_tokens: tuple[int, int] = option(read=read_range("--image-tokens"), default=IMAGE_TOKENS)
+    reasoning: tuple[int, int] = (0, 0)
+    image_tokens: tuple[int, int] = IMAGE_TOKENS
     price: Sequence[str] = ()
     batch: bool = False
-    date: datetime.date | None = option(read=read_day, default=None)
+    date: datetime.date | None = None
     settings: Mapping[str, Any] | None = None
     system: str | None = None
     dry_runs: int = 4
@@ -109,15 +106,11 @@ class AskBudget(Question["Result"]):
 
         environment = resolve_environment(self.environment, listed=False)
         llms = [self.llm] if isinstance(self.llm, str) else self.llm
-        options = super().option_values() | {
-            "subject_matter": environment.name,
+        return super().option_values() | {
             "llm": [one if isinstance(one, str) else one.llm for one in llms],
-            "model": self.agent.name,
             "set": {**changed_settings(environment), **(self.settings or {})},
             "out": None,
         }
-        ranges = {name: options[name] for name in ("reasoning", "image_tokens") if options[name]}
-        return options | {name: "-".join(map(str, ends)) for name, ends in ranges.items()}
 
 
 @frozen_question
@@ -186,9 +179,8 @@ class AskRun(
     def playing(self) -> Sequence[str]:
         """The known agent that plays, if one does."""
         from knownminds.agents import AGENTS
-        from knownminds.llm_adapters.configuration import Participant
 
-        named = Participant.read(self.llm).llm if isinstance(self.llm, str) else ""
+        named = self.llm.partition("?")[0] if isinstance(self.llm, str) else ""
         provider, _, model = named.partition(":")
         return [model] if provider == "synthetic" and model in AGENTS else []
 
@@ -196,8 +188,6 @@ class AskRun(
         """The options as they are typed."""
         options = super().option_values()
         options["llm"] = self.llm if isinstance(self.llm, str) else f"{self.llm.provider}:..."
-        if self.adaptive is not None and not isinstance(self.adaptive, str):
-            options["adaptive"] = self.adaptive.name
         if not isinstance(self.stop, str | Path):  # an analysis of a program, which no line names
             options["stop"] = None
         return options

@@ -246,7 +246,6 @@ class Simulate(ExperimentQuestion["Trials | Result"]):
     subjects: int = 20
     sessions: int = 1
     trials: int | None = None
-    seed: int = 0
     lapse: float = 0.0
     questions: int | None = None
     adaptive: str | None = None

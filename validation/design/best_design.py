@@ -322,7 +322,7 @@ class _Search:
     @property
     def cost(self) -> str:
         """The column of what a design costs."""
-        return f"cost in {str(self.start.question['budget']).partition('=')[0]}"
+        return f"cost in {next(iter(self.start.question['budget']))}"
 
     def row(self, name: str, cell: Cell, part: int, measured: Measured) -> dict[str, Any]:
         """Return a design at a part of the budget as a row of a table."""

@@ -20,7 +20,6 @@ from knownminds.llm_adapters.runs.prices import Price, Range, price_of
 from knownminds.validation.costs.dry_runs import DryRuns, dry_runs_of
 from knownminds.validation.costs.observed import Observed
 from knownminds.validation.engine.arguments import MOST_TRIALS
-from knownminds.validation.reading import read_day, read_range
 
 DRY_RUNS = 4
 SIMULATED = 64  # sessions, where trials may fall away
@@ -144,13 +143,13 @@ class Costs:
                 "A budget in dollars needs a language model, --llm PROVIDER:MODEL, or a run that "
                 "tells what one took, --run FOLDER."
             )
-        day = None if question.date is None else read_day(question.date)
+        day = question.date
         return cls(
             unit,
             float(most),
             model,
             price_of(question.llm, day),
-            Range(*read_range("--reasoning")(question.reasoning)),
+            Range(*question.reasoning),
             question.seed,
         )
 

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from knownminds.validation.engine.question import ExperimentQuestion, asked_by, option
-from knownminds.validation.reading import read_numbers
 
 if TYPE_CHECKING:
     from knownminds.agents import Model
     from knownminds.validation.engine.result import Result  # noqa: F401 - named in a string
-
-
-def _read_budget(text: str) -> dict[str, float]:
-    """Read trials=500 or dollars=20."""
-    return read_numbers("--budget", [text])
 
 
 @asked_by(
@@ -29,12 +24,10 @@ def _read_budget(text: str) -> dict[str, float]:
 class AskDesign(ExperimentQuestion["Result"]):
     """Search an experiment's settings for the best design for the money.
 
-    Designs are drawn from what the experiment declares searchable (a scrambled Halton sequence),
-    each with as many sessions as the budget affords, the shipped design and the paper's among them.
-    All are judged on the same agents and random numbers. Successive halving gives each of them a
-    few data sets, then twice as many to the better half, and so on. The best one, the shipped and
-    the paper's are then measured in fresh data sets, at the whole budget and at parts of it. Every
-    step is a folder within `out`.
+    Designs are drawn from what the experiment declares searchable, each with as many sessions as
+    the budget affords. Successive halving gives each a few data sets, then twice as many to the
+    better half, and so on. The best, the shipped and the paper's are then measured in fresh data
+    sets, at the whole budget and at parts of it. Every step is a folder within `out`.
 
     Parameters
     ----------
@@ -65,11 +58,11 @@ class AskDesign(ExperimentQuestion["Result"]):
     """
 
     goal: str = option("--for", default="parameters", kw_only=False)
-    budget: Mapping[str, float] = option(read=_read_budget, kw_only=True)
+    budget: Mapping[str, float] = option(kw_only=True)
     model: type[Model] | str | None = None
     llm: str | None = None
-    date: str | None = None
-    reasoning: str = "0-0"
+    date: datetime.date | None = None
+    reasoning: tuple[int, int] = (0, 0)
     search: Sequence[str] | None = None
     subjects: int = 1
     sessions: int | None = None
@@ -83,7 +76,6 @@ class AskDesign(ExperimentQuestion["Result"]):
     pilot: str | Path | None = None
     unconverged: bool = False
     run: str | Path | None = None
-    seed: int = 0
 
     @property
     def playing(self) -> Sequence[Any]:
@@ -91,8 +83,3 @@ class AskDesign(ExperimentQuestion["Result"]):
         from .goals import rivals_in
 
         return rivals_in(self.goal) or [self.model]
-
-    def option_values(self) -> dict[str, Any]:
-        """The options; a budget as it is typed."""
-        (budget,) = self.budget.items()
-        return super().option_values() | {"budget": f"{budget[0]}={budget[1]:.12g}"}

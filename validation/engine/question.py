@@ -39,16 +39,8 @@ import typer
 
 from knownminds import calling
 from knownminds.members import packages, unknown
+from knownminds.validation import reading
 from knownminds.validation.completion import check_member, completes
-from knownminds.validation.reading import (
-    read_caps,
-    read_contaminants,
-    read_mapping,
-    read_numbers,
-    read_settings,
-    read_temperature,
-    read_texts,
-)
 from knownminds.validation.studies import STUDY, check_own_folder, check_same_question
 
 if TYPE_CHECKING:
@@ -80,7 +72,7 @@ MEMBERS = {
     "measure": "measure",
     "measures": "measure",
 }
-# Fields whose options have other names, and what reads the words of some.
+# Fields whose options have other names, and those whose words are read in a way of their own.
 FLAGS = {
     "settings": "--set",
     "truth": "--set",
@@ -89,28 +81,28 @@ FLAGS = {
     "caps": "--cap",
     "contaminants": "--contaminate",
 }
-READ: Mapping[str, Callable[[Any], Any]] = {
-    "caps": read_caps,
-    "contaminants": read_contaminants,
-    "temperature": read_temperature,
-    "columns": read_mapping,
-}
-# Of a field's annotation: how it is typed. The first that fits counts.
-KINDS: tuple[tuple[str, Any], ...] = (
-    ("Mapping[str, float]", list[str]),
-    ("Mapping[str, Any]", list[str]),
-    ("Mapping[str, str]", list[str]),
-    ("Sequence[int]", list[int]),
-    ("Sequence[float]", list[float]),
-    ("Sequence[Path]", list[Path]),
-    ("Sequence[", list[str]),
-    ("Caps", list[str]),
-    ("Contaminants", list[str]),
-    ("bool", bool),
-    ("Path", Path),
-    ("float", float),
-    ("int", int),
+READ = {"temperature": reading.read_temperature, "columns": reading.read_mapping}
+# Of a field's annotation: how it is typed, and what reads the words, if not Typer. The first that
+# fits counts.
+KINDS: tuple[tuple[str, Any, Callable[[str, Any], Any] | None], ...] = (
+    ("Mapping[str, float]", list[str], reading.read_numbers),
+    ("Mapping[str, Any]", list[str], reading.read_settings),
+    ("Mapping[str, str]", list[str], reading.read_texts),
+    ("Caps", list[str], reading.read_caps),
+    ("Contaminants", list[str], reading.read_contaminants),
+    ("date", str, reading.read_day),
+    ("tuple[int, int]", str, reading.read_range),
+    ("Sequence[int]", list[int], None),
+    ("Sequence[float]", list[float], None),
+    ("Sequence[Path]", list[Path], None),
+    ("Sequence[", list[str], None),
+    ("bool", bool, None),
+    ("Path", Path, None),
+    ("float", float, None),
+    ("int", int, None),
+    ("", str, None),
 )
+RANGES, SIZES = ("reasoning", "image_tokens"), ("subjects", "sessions", "trials")
 
 
 # Type checkers read `default` and `kw_only` off the calls alone, where they are given by name.
@@ -122,28 +114,19 @@ def option(
     argument: bool = False,
     of: tuple[str, ...] = (),
     read: Callable[[Any], Any] | None = None,
-    several: bool = False,
     alone: str = "",
 ) -> Any:
     """Return a field of a question that is not typed as its annotation says.
 
     Parameters
     ----------
-    flag
-        "--set" for instance, or "--a,--b"; "" for one that is called as the field.
-    kw_only
-        Whether it has a name in Python.
-    argument, of
-        Whether it is typed without a name; of members, which kinds it may be ("model", ...).
-    read, several
-        What reads its words, and whether there may be several.
-    alone
-        What the option means without a value, if it may stand without one.
+    flag : "--set" for instance, or "--a,--b"; "" for one that is called as the field
+    kw_only : whether it has a name in Python
+    argument, of : whether it is typed without a name; of members, which kinds it may be
+    read : what reads its word
+    alone : what the option means without a value, if it may stand without one
     """
-    metadata: dict[str, Any] = {"flag": flag, "argument": argument, "of": of, "read": read}
-    metadata["alone"] = alone
-    if read is not None:
-        metadata["kind"] = list[str] if several else str
+    metadata = {"flag": flag, "argument": argument, "of": of, "read": read, "alone": alone}
     return field(default=default, kw_only=kw_only, metadata=metadata)
 
 
@@ -153,14 +136,10 @@ class TypedOption:
 
     Parameters
     ----------
-    kind
-        The type with its Typer option or argument.
-    default
-        Its value there if nothing is typed.
-    flag
-        Of the option, "--set" for instance; "" of an argument.
-    read
-        Makes the field's value of what is typed.
+    kind : the type with its Typer option or argument
+    default : its value there if nothing is typed
+    flag : of the option, "--set" for instance; "" of an argument
+    read : makes the field's value of what is typed
     """
 
     kind: Any
@@ -181,18 +160,14 @@ def option_of(declared: Field[Any], help: str, rare: bool = False) -> TypedOptio
     Rare options stand in a group at the end of a command's help.
     """
     annotation, metadata = str(declared.type), declared.metadata
-    fitting = (kind for text, kind in KINDS if text in annotation)
-    kind: Any = metadata.get("kind") or next(fitting, str)
-    flag = flag_of(declared)
-    read = metadata.get("read") or READ.get(declared.name)
-    if read in (read_mapping, read_temperature):
+    kind, reads = next((kind, read) for text, kind, read in KINDS if text in annotation)
+    flag, read = flag_of(declared), metadata.get("read")
+    if own := READ.get(declared.name):
+        kind, reads = str, own
+    if read is not None:
         kind = str
-    if read is None and (flag == "--set" or "Mapping[str, Any]" in annotation):
-        read = partial(read_settings, flag)
-    elif read is None and "Mapping[str, float]" in annotation:
-        read = partial(read_numbers, flag)
-    elif read is None and "Mapping[str, str]" in annotation:
-        read = partial(read_texts, flag)
+    elif reads is not None:
+        read = partial(reads, flag)
     member = MEMBERS.get(declared.name)
     more: dict[str, Any] = {"help": help, "metavar": " "}  # of the type the help says enough
     if rare:
@@ -283,8 +258,7 @@ def _as_argument(text: str, flags: Mapping[str, str]) -> str:
 
     Parameters
     ----------
-    flags
-        The names of fields by their options.
+    flags : the names of fields by their options
     """
     said = re.sub(TYPED, "", text)
     said = said if said == text or re.match(r"\w+=", said) else said[:1].upper() + said[1:]
@@ -305,14 +279,11 @@ def asked_by(
 
     Parameters
     ----------
-    command, computed_in
-        The command, and "module:compute" that answers it.
-    verb
-        The function's name, if it is another.
-    rare, quiet
-        Fields whose options few people need, and those that are not named at their defaults.
-    about
-        Further class variables of `Question`.
+    command, computed_in : the command, and "module:compute" that answers it
+    verb : the function's name, if it is another
+    rare, quiet : fields whose options few people need, and those that are not named at their
+        defaults
+    about : further class variables of `Question`
     """
 
     def made(kind: type[T]) -> type[T]:
@@ -438,18 +409,13 @@ class Question(Generic[R]):
     @classmethod
     def of_typed(cls, typed: Mapping[str, Any]) -> Question[Any]:
         """Make a question of what was typed; what was not typed is as the function has it."""
-        return cls(**cls.read(typed))
-
-    @classmethod
-    def read(cls, typed: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments that were typed, and functions that are called on the way."""
         options, arguments = cls.options(), {}
         for one in fields(cls):
             value, option = typed.get(one.name), options.get(one.name)
             if value is not None:
                 read = None if option is None else option.read
                 arguments[one.name] = value if read is None else read(value)
-        return arguments
+        return cls(**arguments)
 
     def option_values(self) -> dict[str, Any]:
         """Values of the options by name; rates of zero are not named."""
@@ -475,9 +441,15 @@ class Question(Generic[R]):
 
 
 def _plain(value: Any, name: str) -> Any:
-    """Return a field's value as a study's identity has it; a rate of zero as none."""
+    """Return a field's value as a study's identity has it: members by name, no rate of zero."""
+    if name in MEMBERS and isinstance(value, list | tuple):
+        return [getattr(one, "name", one) for one in value]
+    if name in MEMBERS:
+        return getattr(value, "name", value)
     if name in ("caps", "contaminants") and value is not None:
         return {k: str(v) for k, v in vars(value).items() if v not in (None, 0.0)} or None
+    if name in RANGES and isinstance(value, tuple):
+        return "-".join(map(str, value))
     if isinstance(value, Mapping):
         return dict(value) or None
     if isinstance(value, os.PathLike | date):
@@ -560,7 +532,7 @@ class PlayedQuestion(Question[R]):
 
     environment: Environment | str = option(argument=True, kw_only=False)
     design: str | None = None
-    truth: Mapping[str, float] | None = None
+    truth: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         """Take the experiment's usual model where none is named; of `truth` take its settings."""
@@ -584,28 +556,24 @@ class PlayedQuestion(Question[R]):
 
     def option_values(self) -> dict[str, Any]:
         """Return the options: names, not things, and no setting at its default."""
-        from .arguments import changed_settings, resolve_environment, resolve_model
+        from .arguments import changed_settings, resolve_environment
 
         environment = resolve_environment(self.environment)
         options = super().option_values()
         del options["design"]  # it is one of the settings by now
         truth = {name: float(value) for name, value in (options["set"] or {}).items()}
-        options["set"] = {**truth, **changed_settings(environment)}
-        if "model" in options:
-            model = options["model"]
-            several = isinstance(model, Sequence) and not isinstance(model, str)
-            names = [resolve_model(one).name for one in (model if several else [model])]
-            options["model"] = names if several else names[0]
-        return options | {"subject_matter": environment.name}
+        return options | {"set": {**truth, **changed_settings(environment)}}
 
 
 @frozen_question
 class ExperimentQuestion(StudyQuestion[R], PlayedQuestion[R]):
     """A question of a study about models in an experiment."""
 
+    seed: int = 0
+
     def check_single(self, way: str) -> None:
         """Raise ValueError if a size that goes with a search or a rule has several numbers."""
-        for name in ("subjects", "sessions", "trials"):
+        for name in SIZES:
             value = getattr(self, name)
             if isinstance(value, Sequence) and len(value) > 1:
                 raise ValueError(
@@ -635,8 +603,7 @@ def verb(question: Callable[P, Question[R]], module: str) -> Callable[P, R]:
 
     Parameters
     ----------
-    module
-        In which it is a name.
+    module : in which it is a name
     """
 
     kind = cast("type[Question[Any]]", question)
@@ -645,24 +612,20 @@ def verb(question: Callable[P, Question[R]], module: str) -> Callable[P, R]:
         for name in arguments:
             if name not in known:
                 raise TypeError(unknown(f"argument of {kind.verb}", name, known))
-        instance = kind(**_given(kind, args, arguments))
-        if not isinstance(instance, Running) or instance.progress is not None:
-            answered: R = instance.answer()
-            return answered
-        from .notebook import notebook_bar
+        instance: Any = kind(**_given(kind, args, arguments))
+        if isinstance(instance, Running) and instance.progress is None:
+            from .notebook import notebook_bar
 
-        with notebook_bar(kind.verb) as bar:
-            answer: R = cast("Any", replace(cast("Any", instance), progress=bar)).answer()
-            return answer
+            with notebook_bar(kind.verb) as bar:
+                return cast("R", replace(cast("Any", instance), progress=bar).answer())
+        return cast("R", instance.answer())
 
     ask.__name__ = ask.__qualname__ = kind.verb
     ask.question = kind  # type: ignore[attr-defined]
     ask.__module__ = module
     # In a dataclass the fields of its base come first.
-    running = running_of(kind)
-    known = inspect.signature(kind).parameters
-    arguments = known.values()
-    ordered = sorted(arguments, key=lambda argument: argument.name in running)
+    known, running = inspect.signature(kind).parameters, running_of(kind)
+    ordered = sorted(known.values(), key=lambda argument: argument.name in running)
     ask.__doc__ = documented(kind, (argument.name for argument in ordered))
     ask.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
     return ask
@@ -673,6 +636,8 @@ TYPES: Mapping[str, tuple[Any, str]] = {
     "int": (Integral, "a whole number"),
     "float": (Real, "a number"),
     "Mapping": (Mapping, "a dictionary"),
+    "datetime.date": (date, "a date of datetime"),
+    "Caps": (calling.Caps | Mapping, "Caps of knownminds.calling, or a dictionary"),
 }
 
 
@@ -712,11 +677,9 @@ def command_line(command: str, *about: str, **options: Any) -> str:
 
     Parameters
     ----------
-    about
-        Arguments; empty ones are left out.
-    options
-        By their names, with _ for -. What is None, False or empty is left out, True is a flag, and
-        each entry of a mapping (NAME=VALUE) or list is an option of its own.
+    about : arguments; empty ones are left out
+    options : by their names, with _ for -. What is None, False or empty is left out, True is a
+        flag, and each entry of a mapping (NAME=VALUE) or list is an option of its own.
     """
     words = ["knownminds", command, *about]
     for name, value in options.items():

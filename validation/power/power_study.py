@@ -20,6 +20,7 @@ from knownminds.validation.engine.cells import Cell, CellAnalysis, Population
 from knownminds.validation.engine.drawn_groups import checked_correlations
 from knownminds.validation.engine.engine import run
 from knownminds.validation.engine.population import check_step_loop
+from knownminds.validation.engine.question import SIZES
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.scores import Score
 from knownminds.validation.engine.study import Batch, Rows, Study
@@ -30,7 +31,7 @@ from .aims import Aim
 from .dials import resolve_measure
 from .operating_characteristics import characteristics, dial_of, estimator_of, said, test_batch
 from .pilot import Pilot, pilot_of
-from .questions import PILOT, SIZES, Power
+from .questions import PILOT, Power
 
 if TYPE_CHECKING:
     from knownminds.validation.costs.observed import Observed

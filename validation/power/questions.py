@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from .pilot import Pilot
 
-SIZES = ("subjects", "sessions", "trials")
 PILOT = "pilot"  # as the size of an effect: the one that the pilot has
 
 
@@ -55,11 +54,8 @@ class Power(ExperimentQuestion["Result"]):
     its difference between the conditions) is the stated effect. Designs of one agent (1 subject)
     test over sessions, others over subjects.
 
-    With `find` the smallest number is searched. Power is taken to rise as Phi(a + b sqrt(size)),
-    which is exact for normal tests. All designs tried so far give a posterior of (a, b); the next
-    one is tried where half of the posterior of the answer lies on either side, with 100 fresh data
-    sets. When the answer is known to within a few per cent it is tried once more with `replicates`
-    fresh data sets; should it fail there, they join the search and it goes on.
+    With `find` the smallest number is searched; what it found is tried once more with `replicates`
+    fresh data sets. The notes of the result say how.
 
     With `stop` data sets are simulated at the largest number of units, without an effect and with
     it, and the rule looks at each as it would while answers come.
@@ -137,7 +133,6 @@ class Power(ExperimentQuestion["Result"]):
     unit: Literal["sessions", "subjects"] = "sessions"
     against: Sequence[str] = ()
     criterion: Literal["aic", "bic"] = "bic"
-    seed: int = 0
     tell: Callable[[str], None] | None = None
 
     def __post_init__(self) -> None:

@@ -19,6 +19,7 @@ from knownminds.validation.engine import scores
 from knownminds.validation.engine.cells import Cell, Population
 from knownminds.validation.engine.engine import run
 from knownminds.validation.engine.population import check_step_loop
+from knownminds.validation.engine.question import SIZES
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.study import Batch, Rows, Study
 from knownminds.validation.engine.verdicts import Verdict, judge_size, not_judged
@@ -27,7 +28,7 @@ from knownminds.validation.pages.views import Curves
 from .dials import resolve_measure
 from .operating_characteristics import analysis_of, conditions_lived, said, samples_of
 from .power_study import REPLICATES, EffectSearch, effect_search, reading, with_single_sizes
-from .questions import SIZES, Power
+from .questions import Power
 
 NOTES = (
     "Monte-Carlo standard errors in parentheses. found: share of data sets that stop with an "

@@ -10,6 +10,7 @@ import pandas as pd
 
 from knownminds.validation.engine.engine import Step, computed_steps, stored_steps
 from knownminds.validation.engine.population import check_step_loop
+from knownminds.validation.engine.question import SIZES
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.scores import Score
 from knownminds.validation.engine.study import Rows, Study, question_of, read_study
@@ -30,7 +31,7 @@ from .power_study import (
     title_of,
     with_single_sizes,
 )
-from .questions import SIZES, Power
+from .questions import Power
 
 REPLICATES = 1000  # of the confirmation
 

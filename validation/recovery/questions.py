@@ -51,7 +51,6 @@ class Recover(ExperimentQuestion["Result"]):
     sessions: int | Sequence[int] = 1
     trials: int | Sequence[int] | None = None
     method: Literal["map", "mle", "marginal", "hierarchical"] = "map"
-    seed: int = 0
     fixed: Mapping[str, float] | None = None
     lapse: float = 0.0
     fit_lapse: bool = False
@@ -107,7 +106,6 @@ class Confuse(ExperimentQuestion["Result"]):
     replicates: int = 200
     sessions: int | Sequence[int] = 1
     trials: int | Sequence[int] | None = None
-    seed: int = 0
     lapse: float = 0.0
     fit_lapse: bool = False
     all_trials: bool = False
