@@ -1,11 +1,11 @@
-"""A short session of every experiment, played by a known agent; for tests that need one of each."""
+"""What sessions show, and a short session of every experiment, played by a known agent."""
 
 from functools import cache
 
 import numpy as np
 
 from knownminds.agents import AGENTS, play
-from knownminds.environments import Trials, make
+from knownminds.environments import Trials, make, session_stream
 
 SHORT = {"instrumental_learning": 4, "horizon": 4, "two_step": 6, "restless_bandit": 1}
 SHORT |= {"reversal_learning": 20, "iowa_gambling": 20}
@@ -28,3 +28,12 @@ def played(name, seed=3):
     [theta] = model.parameters.draw(np.random.default_rng(0), 1)
     trials = play(model.from_theta(theta, actions=environment.n_actions), environment, seed, 0)
     return Trials.from_frame(trials.frame.assign(environment=name))
+
+
+def observations(environment, seed=0):
+    """Return all that a session shows, if this does not hang on the answers."""
+    table = environment.draw(session_stream(seed)).table
+    return [
+        {"trial": t, **{name: column[t].item() for name, column in table.items()}}
+        for t in range(environment.n_trials)
+    ]

@@ -1,8 +1,9 @@
 import numpy as np
 import pandas as pd
 import pytest
+from played import observations
 
-from knownminds.environments import Collider, Trials, session_stream
+from knownminds.environments import Collider, Trials
 from knownminds.environments.causes.causal_graph import TASKS, task_of
 from knownminds.environments.words.cover_stories import SENSES
 
@@ -10,21 +11,12 @@ DOMAINS = ("economy", "sociology", "weather")
 CELL = {"domains": ["weather"], "senses": ["mpm"]}
 
 
-def session(environment, seed=0):
-    """All observations of a session."""
-    table = environment.draw(session_stream(seed)).table
-    return [
-        {"trial": t, **{name: int(column[t]) for name, column in table.items()}}
-        for t in range(environment.n_trials)
-    ]
-
-
 # ---------------------------------------------------------------- the questions
 
 
 def test_a_session_asks_each_question_once_per_domain_and_sense_in_an_order_of_its_own():
     environment = Collider()
-    one, other = session(environment, 0), session(environment, 1)
+    one, other = observations(environment, 0), observations(environment, 1)
     keys = [[tuple(o.values())[1:] for o in s] for s in (one, other)]
     assert len(keys[0]) == len(set(keys[0])) == 240
     assert sorted(keys[0]) == sorted(keys[1])
@@ -33,21 +25,12 @@ def test_a_session_asks_each_question_once_per_domain_and_sense_in_an_order_of_i
     assert cells.tolist() == [20] * 12
 
 
-# ---------------------------------------------------------------- the contract, and reading back
-
-
-# ---------------------------------------------------------------- what prompts say
-
-
-# ---------------------------------------------------------------- parsers
-
-
 # ---------------------------------------------------------------- tables of trials
 
 
 def by_task(environment=None, roman=True):
     """A session as a file names it: by task, queried variable and, in task II, present cause."""
-    asked = pd.DataFrame(session(environment or Collider(**CELL)))
+    asked = pd.DataFrame(observations(environment or Collider(**CELL)))
     number = task_of(*(asked[name] for name in ("query", "first", "second", "third")))
     names = [TASKS[i].roman if roman else TASKS[i].letter for i in number]
     return asked, pd.DataFrame(
@@ -108,6 +91,3 @@ def test_nothing_is_made_up_for_a_file_that_lacks_a_column():
         Trials.from_frame(table.drop(columns="domain"), environment=Collider())
     with pytest.raises(ValueError, match="have a column 'query'"):  # tasks are the collider's
         Trials.from_frame(table, environment=Collider(graph="fork"))
-
-
-# ---------------------------------------------------------------- settings, wording, stories

@@ -1,18 +1,10 @@
 import numpy as np
 import pytest
+from played import observations
 
-from knownminds.environments import Choice, session_stream
+from knownminds.environments import Choice
 from knownminds.environments.chance.choice import OPTIONS, SIZES
 from knownminds.environments.chance.context_grid import MARKS
-
-
-def observations(environment, seed=0):
-    """All observations of a session."""
-    table = environment.draw(session_stream(seed)).table
-    return [
-        {"trial": t, **{name: int(column[t]) for name, column in table.items()}}
-        for t in range(environment.n_trials)
-    ]
 
 
 def test_the_grid_has_one_pick_and_a_second_one_after_each_option():

@@ -1,18 +1,10 @@
 from itertools import product
 
 import pytest
+from played import observations
 
-from knownminds.environments import Coins, session_stream
+from knownminds.environments import Coins
 from knownminds.environments.chance.coins import SIZES
-
-
-def contexts(environment, seed=0):
-    """All observations of a session."""
-    table = environment.draw(session_stream(seed)).table
-    return [
-        {"trial": t, **{name: int(column[t]) for name, column in table.items()}}
-        for t in range(environment.n_trials)
-    ]
 
 
 def key(seen):
@@ -28,7 +20,7 @@ def test_the_grid_has_the_contexts_of_the_scenario():
     assert sizes == {2: 42, 3: 54}
     assert sum(sizes.values()) == 96
     for n in SIZES:
-        seen = {key(c) for c in contexts(Coins(n))}
+        seen = {key(c) for c in observations(Coins(n))}
         whole = set()
         for face, weight in product((0, 1), (1, 3, 5)):
             whole.add((n, face, weight, 0, -1))
@@ -43,7 +35,7 @@ def test_the_grid_has_the_contexts_of_the_scenario():
 @pytest.mark.parametrize("n", SIZES)
 def test_the_truth_is_what_counting_all_cases_gives(n):
     environment = Coins(n)
-    for seen in contexts(environment):
+    for seen in observations(environment):
         coin = [seen["face"]] * seen["weight"] + [1 - seen["face"]]
         counted = {}
         for throw in product(coin, repeat=n):
@@ -53,15 +45,3 @@ def test_the_truth_is_what_counting_all_cases_gives(n):
         told = [environment.say((), action, seen) for action in range(environment.n_actions)]
         truth = dict(zip(told, environment.truth(seen).tolist(), strict=True))
         assert truth == {said: count / len(coin) ** n for said, count in counted.items()}
-
-
-# ---------------------------------------------------------------- the words
-
-
-# ---------------------------------------------------------------- wording of one's own
-
-
-# ---------------------------------------------------------------- trials
-
-
-# ---------------------------------------------------------------- through words

@@ -3,21 +3,13 @@ from itertools import product
 
 import numpy as np
 import pytest
+from played import observations
 
-from knownminds.environments import Dice, complete_grid, context_of, session_stream
+from knownminds.environments import Dice, complete_grid, context_of
 from knownminds.environments.chance.context_grid import DISTRACTORS, LETTERS, MARKS
 from knownminds.environments.chance.dice import FACES, KINDS, OBSERVATIONS, SIZES
 
 ALL = [(n, faces) for n in SIZES for faces in FACES]
-
-
-def observations(environment, seed=0):
-    """All observations of a session."""
-    table = environment.draw(session_stream(seed)).table
-    return [
-        {"trial": t, **{name: int(column[t]) for name, column in table.items()}}
-        for t in range(environment.n_trials)
-    ]
 
 
 def key(seen):
@@ -123,9 +115,6 @@ def test_marks_are_those_of_the_outcomes_that_are_said():
         context_of(120710000).marks[:] = True
 
 
-# ---------------------------------------------------------------- the words
-
-
 # ---------------------------------------------------------------- probabilities that are stated
 
 
@@ -149,6 +138,3 @@ def test_the_right_letter_is_that_of_the_probability_of_the_outcome(n, faces, di
         assert environment.say((), seen["correct"], seen) == LETTERS[seen["correct"]]
         assert environment.parse((), "E", seen).action == 4
         assert environment.parse((), "F", seen).outcome == "malformed"
-
-
-# ---------------------------------------------------------------- wording and trials

@@ -1,17 +1,10 @@
 from fractions import Fraction
 from itertools import product
 
-from knownminds.environments import Preference, check_environment, context_of, session_stream
+from played import observations
+
+from knownminds.environments import Preference, check_environment, context_of
 from knownminds.environments.chance.context_grid import MARKS
-
-
-def observations(environment, seed=0):
-    """All observations of a session."""
-    table = environment.draw(session_stream(seed)).table
-    return [
-        {"trial": t, **{name: int(column[t]) for name, column in table.items()}}
-        for t in range(environment.n_trials)
-    ]
 
 
 def test_the_grid_has_both_orders_of_both_pairs():

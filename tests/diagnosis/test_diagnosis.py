@@ -3,6 +3,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from played import observations
 
 from knownminds.environments import Diagnosis, session_stream
 from knownminds.environments.diagnosis.diagnosis import (
@@ -16,15 +17,6 @@ from knownminds.environments.diagnosis.network_files import SHIPPED
 from knownminds.environments.streams import session_uniforms
 
 SMALL = {"network": "fever", "n_contexts": 10, "repeats": 2}
-
-
-def session(environment, seed=0):
-    """All observations of a session."""
-    table = environment.draw(session_stream(seed)).table
-    return [
-        {"trial": t, **{name: column[t].item() for name, column in table.items()}}
-        for t in range(environment.n_trials)
-    ]
 
 
 def shown(environment, observation):
@@ -43,7 +35,7 @@ def many(environment, n, seed=0):
 
 def test_a_session_asks_everything_about_a_context_in_order_before_the_next():
     environment = Diagnosis(**SMALL)
-    asked = pd.DataFrame(session(environment))
+    asked = pd.DataFrame(observations(environment))
     due = [(BELIEF, e, -1) for e in range(4)] + [(DECISION, 0, -1)]
     due += [(SHARE, 0, 0), (SHARE, 0, 1), (WITHIN, 0, 0), (WITHIN, 0, 1)]
     assert environment.n_trials == len(asked) == 10 * 2 * len(due)
@@ -58,7 +50,7 @@ def test_a_session_asks_everything_about_a_context_in_order_before_the_next():
 def test_every_number_that_is_asked_for_is_that_of_the_network():
     environment = Diagnosis(network="crying", n_contexts=12, repeats=1)
     network = environment.belief_network
-    for o in session(environment):
+    for o in observations(environment):
         told = environment.contexts.evidence[o["evidence"]].copy()
         marginal = network.posterior(["colic"], told)[0, 1]
         exact = conditional = marginal
@@ -115,24 +107,12 @@ def test_the_paper_s_design_is_the_default():
     assert environment.given == "either"
 
 
-# ---------------------------------------------------------------- words
-
-
-# ---------------------------------------------------------------- trials from elsewhere
-
-
-# ---------------------------------------------------------------- networks from files
-
-
-# ---------------------------------------------------------------- trials that ask for either
-
-
 # ---------------------------------------------------------------- one reply for a distribution
 
 
 def shares(environment, seed=0):
     """The trials of the first distribution of a session."""
-    first = next(o for o in session(environment, seed) if o["question"] == SHARE)
+    first = next(o for o in observations(environment, seed) if o["question"] == SHARE)
     return environment.replies.together(environment.draw(session_stream(seed)), first)
 
 
