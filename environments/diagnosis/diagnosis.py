@@ -109,6 +109,7 @@ class Diagnosis(Questions):
     summary = "probabilities of a condition given evidence, and decisions: yes, defer or no"
     source = "Yamin et al. 2026"
     usual_model = "random_utility"
+    untold: ClassVar = ("state",)  # trials have it, and no word tells it
     searched: ClassVar = {"n_contexts": Span(10, 500), "repeats": Span(1, 10), "elicitations": None}
     fields = Fields(
         Field("context", "n_contexts", "from 0"),

@@ -85,9 +85,10 @@ def verdicts_of(knownminds, *words):
     return {name: one["verdict"] for name, one in json.loads(out)["verdicts"].items()}
 
 
-@pytest.mark.parametrize("name", ["foreseeing", "certain"])
-def test_a_model_that_breaks_the_contract_is_asked_nothing_else(knownminds, plant, name):
-    assert verdicts_of(knownminds, plant(name), *SMALL) == {"contract": "broken"}
+@pytest.mark.parametrize(("name", "truth"), [("foreseeing", "peeks"), ("certain", "not told")])
+def test_a_model_that_breaks_the_contract_is_asked_nothing_else(knownminds, plant, name, truth):
+    expected = {"truth": truth, "contract": "broken"}
+    assert verdicts_of(knownminds, plant(name), *SMALL) == expected
 
 
 def test_a_probability_that_depends_on_nothing_counts_in_the_likelihood(plant):

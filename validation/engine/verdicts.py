@@ -144,14 +144,14 @@ class Verdict:
 
 TONES: Mapping[str, tuple[str, ...]] = {
     "good": ("recoverable", "calibrated", "size holds", "confirmed", "reached", "complete",
-             "readable", "converged", "kept", "passed", "none", "differs", "no difference",
-             "a clear difference"),
+             "readable", "converged", "kept", "passed", "none", "not told", "differs",
+             "no difference", "a clear difference"),
     "fair": ("weak", "predicts the same", "too few false alarms", "open", "no clear difference",
              "partly readable"),
     "bad": ("broken", "failed", "has no value", "not converged", "not identified",
             "too many false alarms", "not confirmed", "not reached", "not reproduced",
             "not finished", "not complete", "hardly readable", "biased high", "biased low",
-            "over-confident", "under-confident", "miscalibrated"),
+            "over-confident", "under-confident", "miscalibrated", "peeks", "leaks"),
 }  # fmt: skip
 
 

@@ -27,6 +27,7 @@ from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.scores import Score, mean
 from knownminds.validation.engine.study import Batch, Rows, Study
 from knownminds.validation.pages.views import Dots
+from knownminds.validation.referee.truth import leaks_of
 
 if TYPE_CHECKING:
     from .questions import Audit
@@ -55,6 +56,7 @@ MOST_DRAWN = 24  # of the figure
 FEW = 2  # experiments that are named in the title
 LOOKS = "Numbers: what is looked at instead of the question"
 HABITS = "Actions: rules that look at nothing"
+PROMPTS = "Prompts: what they tell that nobody is to know"
 NOTES = (
     "Standard errors over sessions in parentheses. Looks: r, correlation with the right answer; "
     "gain, 1 - squared error of the line through what is looked at, by a slope from the other "
@@ -63,6 +65,8 @@ NOTES = (
     f"A shortcut tells something if its gain is above 0 (of looks {MARGIN:g}, a correlation of .1) "
     f"at {LEVEL:g} for all of an experiment together: one-sided t tests over sessions with "
     "Bonferroni's correction.",
+    "A prompt leaks if its words tell a reward to come, a hidden field or the right answer; such "
+    "prompts have a table, and experiments without one have none.",
 )
 
 
@@ -124,13 +128,15 @@ def work(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
             row |= _looked(environment, design)
         else:
             row |= _played(environment, design, session_stream(study.seed, *address, _RANDOM))
+        if session == 0:
+            row["leaks"] = "; ".join(leaks_of(environment, study.seed))
         rows.append(row)
     return pd.DataFrame(rows)
 
 
 def say(rows: Rows) -> Result:
     """Say what each shortcut of each experiment reaches."""
-    scored: dict[str, list[dict[str, Any]]] = {LOOKS: [], HABITS: []}
+    scored: dict[str, list[dict[str, Any]]] = {LOOKS: [], HABITS: [], PROMPTS: []}
     for number, cell in enumerate(rows.study.cells):
         frame = rows.of(number).dropna(axis="columns", how="all")
         frame = frame[frame["status"] == "ok"]
@@ -138,6 +144,9 @@ def say(rows: Rows) -> Result:
             continue
         looking = any(str(column).endswith("|xx") for column in frame)
         scored[LOOKS if looking else HABITS] += _shortcuts_of(frame, cell, looking)
+        if told := ", ".join(frame["leaks"].dropna()):
+            about = {"experiment": cell.environment, "stimuli": cell.settings.get("stimuli") or ""}
+            scored[PROMPTS].append({**about, "shortcut": told, "verdict": "leaks"})
     names = ["experiment", "stimuli", "shortcut"]
     tables = {title: pd.DataFrame(scores) for title, scores in scored.items() if scores}
     dots = Dots(

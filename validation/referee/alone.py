@@ -27,6 +27,7 @@ from knownminds.validation.engine.members import load_listed, loaded_files
 from knownminds.validation.recovery.parameter_recovery import recover
 
 from .judged import model_of, worst_of
+from .truth import peeks_of
 
 MEMORY = 4 * 2**30  # bytes of a process
 STREAM = 75  # of the true parameters of each file
@@ -48,12 +49,14 @@ class Tried:
     ended : Whether the process came to its end within the limit.
     null : Combinations of parameters about which sessions say nothing.
     recovery : The worst verdict on its parameters: the word, and the reasons.
+    peeks : What its answers go by that nobody is told; then it is asked nothing else.
     """
 
     problem: str = ""
     ended: bool = True
     null: Sequence[str] = ()
     recovery: tuple[str, Sequence[str]] = ("", ())
+    peeks: Sequence[str] = ()
 
 
 def try_alone(file: Path, environment: Environment, limit: float, how: Mapping[str, int]) -> Tried:
@@ -125,6 +128,8 @@ def answer() -> None:
 
 def _tried(file: str, environment: Environment, how: Mapping[str, int]) -> Tried:
     model = model_of(file)
+    if peeks := peeks_of(model, environment, how["seed"]):
+        return Tried(", ".join(peeks), peeks=peeks)
     model.check_plays(environment)
     checked = check_agent(model, environment, how["seed"])
     broken = [rule.broken for rule in checked.rules if rule.broken]

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 @asked_by("referee", "referee.referee", holds="referee.json")
 class Referee(StudyQuestion["Result"]):
-    """Test a model before its fits are believed: one verdict for each of seven questions.
+    """Test a model before its fits are believed: one verdict for each of eight questions.
 
-    Does it keep the contract of models? Are there directions of its parameters about which the
-    design says nothing? Are its parameters recovered, and where? Are its posteriors calibrated? Is
-    it distinguished from its rivals, and from which size of the design on? What does it predict
-    that they do not? A model that breaks the contract is tested no further. Each part is a folder
-    within `out`.
+    Does it go by what nobody is told? Does it keep the contract of models? Are there directions of
+    its parameters about which the design says nothing? Are its parameters recovered, and where? Are
+    its posteriors calibrated? Is it distinguished from its rivals, and from which size of the
+    design on? What does it predict that they do not? A model that breaks the contract is tested no
+    further. Each part is a folder within `out`.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Referee(StudyQuestion["Result"]):
     limit : Seconds that each file of a folder has to load, keep the contract, be fitted and be
         recovered, in a process of its own; one that needs more did not end.
     simulator : A Python file of the model's author with a function simulate(parameters, session,
-        rng), by which an eighth question is put: does the model say what its author's program does?
+        rng), by which a ninth question is put: does the model say what its author's program does?
         See `calibrate`.
     """
 

@@ -35,6 +35,7 @@ from .judged import model_of, worst_of
 from .predictions import predict_batch, predicted, prediction_study
 from .questions import Referee
 from .several import judge_folder
+from .truth import PEEKS, leaks_of, peeks_of
 
 FILE = "referee.json"  # in the folder of a referee: question, contract and null directions
 # The parts, in their order: what each asks, and what its paragraph says.
@@ -46,9 +47,12 @@ PARTS = {
     "smallest": "From which size on is it distinguished from them?",
     "predictions": "What does it predict that they do not?",
 }
-ABOUT = ("experiment", "model", "against", "settings", "options", "contract", "null")
+ABOUT = ("experiment", "model", "against", "settings", "options", "contract", "null",
+         "peeks", "leaks")  # fmt: skip
 NOTES = (
-    "Each verdict is the worst of its part. contract: `check_agent`. null directions: combinations "
+    "Each verdict is the worst of its part. truth: a model peeks if an answer's probability "
+    "changes with what nobody is told (rewards to come, hidden fields), and prompts leak if their "
+    "words tell it. contract: `check_agent`. null directions: combinations "
     "of parameters that change no session's likelihood. predictions: means of panels of subjects, "
     "against a rival that takes the same sessions with a draw of its posterior; paired t tests, by "
     "Holm over all panels of a rival.",
@@ -73,6 +77,8 @@ def compute(question: Referee) -> Result:
         "options": _options(question, model, environment),
         "contract": [[rule.name, rule.off, rule.broken] for rule in checked.rules],
         "null": [],
+        "peeks": peeks_of(model, environment, question.seed),
+        "leaks": leaks_of(environment, question.seed),
     }
     if checked.ok and len(model.parameters):
         identified = identifiability(model, environment, seed=question.seed)
@@ -193,7 +199,12 @@ def _say(about: Mapping[str, Any], parts: Mapping[str, Result]) -> Result:
     """Put the verdicts of all parts above their tables and figures."""
     rules = pd.DataFrame(about["contract"], columns=["rule", "off by", "broken"])
     broken = [text for text in rules["broken"] if text]
-    verdicts = {"contract": Verdict("broken" if broken else "kept", tuple(broken[:1]))}
+    peeks, leaks = about["peeks"], about["leaks"]
+    told = ([f"answers go by {', '.join(peeks)}, which nobody is told"] if peeks else []) + leaks
+    verdicts = {
+        "truth": Verdict(PEEKS if peeks else "leaks" if leaks else "not told", tuple(told)),
+        "contract": Verdict("broken" if broken else "kept", tuple(broken[:1])),
+    }
     if not broken:
         null = about["null"]
         verdicts["null directions"] = Verdict("not identified" if null else "none", tuple(null))

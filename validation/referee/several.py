@@ -47,14 +47,16 @@ from knownminds.validation.engine.verdicts import Verdict, reason
 from .alone import FAULTS, STREAM, Tried, try_alone
 from .judged import model_of
 from .questions import Referee
+from .truth import PEEKS, leaks_of
 
 SAME = 0.05  # nats of a data set, up to which greatest likelihoods are the same
 COPIES = 12  # data sets of each of both models, by which copies are found
 TOLD = 0.5  # share of its own data sets in which a model is named
 BROKEN, ENDLESS = "broken", "did not end"
-ORDER = (BROKEN, ENDLESS, "copy", "not identified", "not told apart", "open", "stands")
+ORDER = (BROKEN, ENDLESS, PEEKS, "copy", "not identified", "not told apart", "open", "stands")
 NOTES = (
-    "Each file is tried in a process of its own, which has --limit seconds. contract: "
+    "Each file is tried in a process of its own, which has --limit seconds. peeks: an answer's "
+    "probability changes with what nobody is told (rewards to come, hidden fields). contract: "
     "`check_agent`. copy: the same greatest likelihood, up to 0.05 nats, of each of 12 data sets "
     "of both models (of those that ask for no infinite value, half at least). recovery: the worst "
     "verdict of its parameters. told apart: BIC names the model, among all that are no copies, in "
@@ -125,6 +127,8 @@ def judge_folder(question: Referee) -> Result:
     table = table.iloc[np.argsort(order, kind="stable")[::-1]].reset_index(drop=True)
     verdicts = {str(r["file"]): Verdict(r["verdict"], (r["why"],) if r["why"] else ())
                 for r in table.to_dict("records")}  # fmt: skip
+    if leaks := leaks_of(environment, question.seed):
+        verdicts = {f"prompts of {environment.name}": Verdict("leaks", tuple(leaks)), **verdicts}
     options = question.option_values() | {"environment": environment.name,
                                           "set": changed_settings(environment)}  # fmt: skip
     counts = table["verdict"].value_counts().reindex(ORDER[::-1], fill_value=0)
@@ -246,8 +250,10 @@ def _row(
     row: dict[str, Any] = {"model": "", "recovery": "", "copy": "", "named": None,
                            "rival": "", "seconds": 0.0, "verdict": "", "why": ""}  # fmt: skip
     if model is None:
-        word = BROKEN if candidate.tried.ended else ENDLESS
-        return row | {"verdict": word, "why": candidate.tried.problem}
+        tried = candidate.tried
+        word = PEEKS if tried.peeks else BROKEN if tried.ended else ENDLESS
+        why = f"goes by {tried.problem}, which nobody is told" if tried.peeks else tried.problem
+        return row | {"verdict": word, "why": why}
     row["model"] = model.name
     same = field.copies(model.name)
     original = [name for name in same if name not in copies]
