@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 from knownminds.agents import AGENTS
@@ -22,7 +23,7 @@ from knownminds.environments.record.tabled_result import plain
 from knownminds.inference import MEASURES, check_agent
 from knownminds.validation.costs.dry_runs import prompt_text
 from knownminds.validation.engine.result import Text
-from knownminds.validation.engine.screen import folded_table
+from knownminds.validation.engine.screen import folded_table, width_of_screen
 from knownminds.validation.questions import Show
 
 
@@ -30,7 +31,11 @@ def compute(question: Show) -> Any:
     """Answer `show`."""
     name = question.name
     if question.schema:
-        return trial_schema(None if name is None else make(name))
+        schema = trial_schema(None if name is None else make(name))
+        top, *below = schema.cells
+        example = ["", *wrap(schema.row, width_of_screen())] if schema.row else []
+        words = "\n".join([schema.title, folded_table(top, below), *example])
+        return Text(words, schema.to_dict())
     if name is None:
         raise ValueError("An experiment, a model or a measure is shown; got none. Name one.")
     member, rows = described(name)

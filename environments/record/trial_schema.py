@@ -85,19 +85,31 @@ class TrialSchema:
         """Return the JSON Schema as text."""
         return json.dumps(self.to_dict(), indent=2)
 
-    def __str__(self) -> str:
-        """Return a table: column, type, range, unit, meaning."""
-        rows = [
-            (c.name, c.kind, "yes" if c.required else "", _range(c), c.unit, c.description)
-            for c in self.columns
-        ]
-        head = ("column", "type", "required", "range", "unit", "meaning")
-        widths = [max(len(row[k]) for row in (head, *rows)) for k in range(len(head))]
-        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in (head, *rows)]
+    @property
+    def title(self) -> str:
+        """Whose columns these are."""
+        return f"Trials of {self.environment or 'any experiment'}, schema {self.version}"
+
+    @property
+    def cells(self) -> list[tuple[str, ...]]:
+        """Head and rows of a table: column, type, required, range, unit, meaning."""
+        return [
+            ("column", "type", "required", "range", "unit", "meaning"),
+            *((c.name, c.kind, "yes" if c.required else "", _range(c), c.unit, c.description)
+              for c in self.columns),
+        ]  # fmt: skip
+
+    @property
+    def row(self) -> str:
+        """The example in words; "" if there is none."""
         cells = [f"{name}={'' if value is None else value}" for name, value in self.example.items()]
-        title = f"Trials of {self.environment or 'any experiment'}, schema {self.version}"
-        example = ["", "for example: " + ", ".join(cells)] if cells else []
-        return "\n".join([title, *lines, *example])
+        return "for example: " + ", ".join(cells) if cells else ""
+
+    def __str__(self) -> str:
+        """Return a table, and an example."""
+        widths = [max(map(len, column)) for column in zip(*self.cells, strict=True)]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in self.cells]
+        return "\n".join([self.title, *lines, *(["", self.row] if self.row else [])])
 
 
 def trial_schema(environment: Environment | None = None) -> TrialSchema:

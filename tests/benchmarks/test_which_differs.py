@@ -112,6 +112,20 @@ def test_measures_of_two_runs_are_answered_with_the_difference_first(tmp_path):
     assert next(iter(single.tables)) == "Measures"
 
 
+def test_why_there_is_no_interval_and_no_comparison_stands_beside(tmp_path, knownminds):
+    for seed, name in enumerate(("", "?name=other")):
+        run("two_step", f"synthetic:two_step_reduced{name}", truth={"beta": 3.66929669},
+            sessions=1, trials=4, seed=seed, out=tmp_path / f"r{seed}")  # fmt: skip
+    code, said, err = knownminds("score", tmp_path / "r0")
+    assert code == 0, err
+    assert "performance: no interval: a single session." in said
+    code, said, err = knownminds("score", tmp_path / "r0", tmp_path / "r1")
+    assert code == 0, err
+    assert "beta=3.67," in said
+    assert "not compared: a single session" in said
+    assert "not compared: no value of the " in said
+
+
 def test_a_plan_of_models_alone_is_the_one_that_ships_with_them(tmp_path):
     file = tmp_path / "models.toml"
     file.write_text('[models."openai:m"]\nprice = "0.5,0.8"\n', encoding="utf-8")

@@ -39,3 +39,13 @@ def test_the_help_of_audit_names_every_audit(capsys):
 
     text = said(capsys, "audit", "--help")
     assert [name for name in listed("audits") if name not in text] == []
+
+
+@pytest.mark.parametrize("words", [("two_step",), ()], ids=["an experiment", "any"])
+def test_the_schema_fits_the_screen_with_ranges_and_units(words, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    text = said(capsys, "show", *words, "--schema")
+    assert max(map(len, text.splitlines())) <= 80
+    head = text.splitlines()[1].split()
+    assert head == ["column", "type", "required", "range", "unit", "meaning"]
+    assert "US dollars" in text

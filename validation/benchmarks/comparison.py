@@ -14,6 +14,7 @@ from knownminds.inference.differences import Side, difference
 from knownminds.validation.data.scores_of_trials import INFLUENCE
 from knownminds.validation.data.trials_of_runs import CONDITIONS
 from knownminds.validation.engine.parts import Part
+from knownminds.validation.engine.plots import few_digits
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.scores import Interval
 from knownminds.validation.pages.views import WHO, Cell, Rows, ends
@@ -105,12 +106,12 @@ def which_differ(part: Part) -> dict[str, pd.DataFrame]:
     names = list(dict.fromkeys([*rows["one"], *rows["other"]]))
     providers = {name.partition(":")[0] for name in names if ":" in name}
     alike = len(providers) == 1 and all(":" in name for name in names)
-    short = {name: name.partition(":")[2] if alike else name for name in names}
+    short = {name: few_digits(name.partition(":")[2] if alike else name) for name in names}
     shown = in_order(rows).head(MOST_FIRST).to_dict("records")
     above = [
         short[row["one"] if row["difference"] > 0 else row["other"]]
         if row["verdict"].endswith(ABOVE)
-        else row["verdict"]
+        else row["verdict"].replace(row["one"], "the first").replace(row["other"], "the second")
         for row in shown
     ]
     pairs = [f"{short[row['one']]} - {short[row['other']]}" for row in shown]
@@ -182,7 +183,7 @@ def differences(
             if not why and not np.isfinite(gap.value):
                 why = "no value of " + (one if not np.isfinite(a.value) else other)
             if not why and not gap.standard_error > 0:
-                why = "no standard error"
+                why = _without_error(part, gap.standard_error, one, other)
             row = {"score": score, "cell": cell, "one": one, "other": other}
             row |= {"difference": gap.value, **dict.fromkeys(_NUMBERS, np.nan)}
             row |= {} if why else {name: getattr(gap, name) for name in _NUMBERS}
@@ -199,6 +200,15 @@ def differences(
     table["corrected"] = corrected
     table["verdict"] = np.where(tested, word, table["verdict"])
     return table
+
+
+def _without_error(part: pd.DataFrame, error: float, one: str, other: str) -> str:
+    """Say why a difference has no error, as far as the rows of a score tell."""
+    if error == 0:
+        return "no error, as values do not vary"
+    told = part.get("note", pd.Series("", part.index))[part[WHO].isin((one, other))]
+    texts = (str(text).removeprefix("no interval: ") for text in told if text)
+    return next(texts, "no standard error")
 
 
 def side_of(value: float, error: float, freedom: float, influence: Any) -> Side:

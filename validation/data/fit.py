@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,7 +13,7 @@ import pandas as pd
 import scipy
 
 from knownminds.agents import Model
-from knownminds.agents.parameters import Array
+from knownminds.agents.parameters import Array, Parameters
 from knownminds.environments import (
     ANSWERED,
     ENVIRONMENTS,
@@ -76,9 +77,10 @@ CHECKS, COUNTS = "Predictive checks", "Counts"
 OUTCOMES = "Outcomes of the answers"
 BOUNDS = "Between which estimates lie, whatever the missing answers"
 ABOUT = (
-    "Estimates on the natural scale, with 90% intervals. Statuses: flat, the trials say next to "
-    "nothing about a parameter; boundary, the data ask for an infinite value; failed, no "
-    "trustworthy estimate.",
+    "Estimates with 90% intervals. Their scale is the range of a parameter; spreads and weights "
+    "are on the unconstrained scale, the logit or log of parameters in a range. Statuses: flat, "
+    "the trials say next to nothing about a parameter; boundary, the data ask for an infinite "
+    "value; failed, no trustworthy estimate.",
 )
 ABOUT_POINTS = (
     "Group values of map are those of the group's marginal likelihood: subjects are integrated "
@@ -327,7 +329,8 @@ def compute(question: AskFit) -> Fit:
     for part in parts:
         counts |= part.options
     listed = pd.DataFrame({"of": list(counts), "number": list(counts.values())})
-    tables = {PARAMETERS: estimates.parameters, **_merged(parts, "tables"), COUNTS: listed}
+    values = with_scales(estimates.parameters, task.unknowns.parameters)
+    tables = {PARAMETERS: values, **_merged(parts, "tables"), COUNTS: listed}
     selection = task.agent.selection
     notes = [*ABOUT, *task.notes, *([] if hierarchical else [ABOUT_POINTS])]
     notes += [selection.describe(question.all_trials)] if selection else []
@@ -564,10 +567,24 @@ def _values_of(group: MarginalFit) -> pd.DataFrame:
     ends = np.array([group.values, group.values - half, group.values + half])
     means, spreads = group.parameters.constrain(ends[:, :k]), np.exp(ends[:, k : 2 * k])
     names = [*group.parameters.names, *(f"sd({name})" for name in group.parameters.names)]
-    meanings = ["group mean"] * k + ["sd of subjects, unconstrained scale"] * k
+    meanings = ["group mean"] * k + ["sd of subjects"] * k
     columns = dict(zip(("estimate", "low", "high"), np.hstack([means, spreads]), strict=True))
     quantity = ["group_mean"] * k + ["spread"] * k
     return pd.DataFrame({"parameter": names, **columns, "meaning": meanings, "quantity": quantity})
+
+
+def with_scales(values: pd.DataFrame, parameters: Parameters) -> pd.DataFrame:
+    """Return group values with the scale of each: a parameter's range, or where spreads lie."""
+    known = {row["parameter"]: row for row in parameters.table()}
+    scales = []
+    for name, quantity in zip(values["parameter"], values["quantity"], strict=True):
+        of = next((known[word] for word in re.findall(r"\w+", name) if word in known), None)
+        natural = quantity in ("group_mean", "median", "subject")
+        word = "(-1, 1)" if quantity == "correlation" else ""
+        scales.append(word or ("" if of is None else of["support" if natural else "scale"]))
+    told = values.copy()
+    told.insert(list(told).index("high") + 1, "scale", scales)
+    return told
 
 
 def _median_of(estimates: Array) -> dict[str, Any]:

@@ -150,14 +150,14 @@ def _values(fitted: HierarchicalFit) -> pd.DataFrame:
             at = fitted.design.reference(name)
             meaning, quantity = "group mean" + (f" at {at}" if at else ""), "group_mean"
         elif name in fitted.effects:
-            meaning = "regression weight per unit of the column, unconstrained scale"
+            meaning = "regression weight per unit of the column"
             quantity = "weight"
         elif name.startswith("cor("):
-            meaning, quantity = "correlation, unconstrained scale", "correlation"
+            meaning, quantity = "correlation", "correlation"
         else:
             of = "levels" if " | " in name else "subjects"
             of += "' effects" if inner in fitted.slopes else ""
-            meaning, quantity = f"sd of {of}, unconstrained scale", "spread"
+            meaning, quantity = f"sd of {of}", "spread"
         factor = fitted.spread_differs(name) if name.startswith("sd(") else np.nan
         estimate = dict(
             zip(("estimate", "low", "high"), (float(row[k]) for k in keys), strict=True)

@@ -103,8 +103,9 @@ MANY = "Each measure over participants: median, 10% and 90%; a cross is what its
 OVER_SCALE = "Each metric on the scale from random answers (grey, 0) to the reference (1)."
 RADAR = "The metrics of each participant on one scale, with 95% intervals."
 NOTES = (
-    "Intervals are of 95%. What each rests on stands in the column n: subjects; sessions, where a "
-    "single subject has several (one for all wordings of a design); or the rows of a regression "
+    "Intervals are of 95%. A scale is where values can lie; what they are, the line of a measure "
+    "says. What each rests on stands in the column n: subjects; sessions, where a single "
+    "subject has several (one for all wordings of a design); or the rows of a regression "
     "over all of them, with errors that are robust to dependence within subjects or sessions (CR2, "
     "with Satterthwaite's degrees of freedom). "
     "Those of bounded quantities stay within the bounds.",
@@ -178,7 +179,9 @@ def scores_of(question: AskScore) -> Scored:
         )
     scores = pd.DataFrame(rows)
     table = scores.drop(columns=INFLUENCE)
-    table["audit"] = _audited(table, dict((place.name, place) for place, _ in parts))
+    places = {place.name: place for place, _ in parts}
+    table["scale"] = _scales(table, places)
+    table["audit"] = _audited(table, places)
     more = _on_scale(question, table, [environment for environment, _ in parts])
     regressions = _regressions(question, more.rows if len(more.rows) else table)
     figures = {}
@@ -203,10 +206,20 @@ def scores_of(question: AskScore) -> Scored:
             **regressions.tables,
             OUTCOMES: _shown(counts),
         },
-        shows=("value", "low", "high", "p_value", "n", "audit", "status", "standard_error"),
+        shows=(
+            "value",
+            "low",
+            "high",
+            "p_value",
+            "n",
+            "scale",
+            "audit",
+            "status",
+            "standard_error",
+        ),
         counts={"answers": {str(k): int(n) for k, n in answers[answers > 0].items()}},
         figures={**figures, **more.figures},
-        warnings=[*doubts, *of_several_servers(question.data)],
+        warnings=[*doubts, *_without_interval(table), *of_several_servers(question.data)],
         notes=[*notes, *regressions.notes, *_meanings(table)],
         options={**options, "analysis": [*analyses, *controls.options.get("analysis", ())]},
         command=_command(options),
@@ -272,6 +285,28 @@ def _without_value(table: pd.DataFrame) -> dict[str, Verdict]:
             reasons = [f"{measure}: {left or status}" for measure, left, status in rows]
             verdicts[str(name)] = Verdict("has no value", tuple(reasons))
     return verdicts
+
+
+def _without_interval(table: pd.DataFrame) -> list[str]:
+    """Say which measures have a value and no interval, and why."""
+    why = table["note"].astype(str).where(table["status"] == "ok", "")
+    some = table[why.str.startswith("no interval")]
+    return [
+        f"{', '.join(dict.fromkeys(rows['measure']))}: {note}."
+        for note, rows in some.groupby("note", sort=False)
+    ]
+
+
+def _scales(table: pd.DataFrame, places: Mapping[str, Environment]) -> list[str]:
+    """Say between which ends each measure lies."""
+    performed = (PERFORMANCE, PERFORMANCE + RELEASED)
+    ends = [
+        places[row["experiment"]].performance_bounds
+        if row["measure"] in performed
+        else MEASURES[row["measure"]].bounds
+        for row in table.to_dict("records")
+    ]
+    return ["" if pair is None else f"({pair[0]:g}, {pair[1]:g})" for pair in ends]
 
 
 def _audited(table: pd.DataFrame, places: Mapping[str, Environment]) -> list[str]:
