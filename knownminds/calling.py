@@ -60,7 +60,6 @@ class Sampling:
     answer_prefix: str | None = None
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
         for name, low, high in (
             ("temperature", 0.0, 2.0),
             ("top_p", 0.0, 1.0),

@@ -218,7 +218,8 @@ def _fisher(one: NDArray[np.int64], other: NDArray[np.int64]) -> Array:
 def holm(p_value: Array) -> Array:
     """Return p-values corrected for their number by Holm's step-down method (1979), [P].
 
-    statsmodels collects garbage in each call, which takes longer than a whole battery of tests.
+    NaN stands for no test, and becomes 1. statsmodels collects garbage in each call, which takes
+    longer than a whole battery of tests.
     """
-    corrected: Array = _holm_rows(p_value[None], np.ones((1, len(p_value)), dtype=bool))[0]
+    corrected: Array = _holm_rows(p_value[None], np.isfinite(p_value)[None])[0]
     return corrected

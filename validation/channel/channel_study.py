@@ -128,8 +128,7 @@ def study(question: Audit) -> Study:
 
     Raises
     ------
-    ValueError
-        At the first setting that does not fit; nothing is written then.
+    ValueError : At the first setting that does not fit; nothing is written then.
     """
     given: dict[str, Any] = {
         "model": "",

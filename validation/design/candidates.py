@@ -272,8 +272,7 @@ def candidates(
 
     Raises
     ------
-    ValueError
-        If the budget affords none of them.
+    ValueError : If the budget affords none of them.
     """
     experiment = space.experiment
     designs: list[Candidate] = []
@@ -334,8 +333,7 @@ def _dollars_per_trial(space: Space, costs: Costs, shares: BudgetShares) -> floa
 
     Raises
     ------
-    ValueError
-        If the budget is clearly below the smallest design: no dry run of others is needed.
+    ValueError : If the budget is clearly below the smallest design: no dry run of others is needed.
     """
     experiment, size = space.experiment, space.experiment.size
     shortest = [experiment]

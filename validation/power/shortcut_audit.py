@@ -89,8 +89,8 @@ def study(question: Audit) -> Study:
 
     Raises
     ------
-    ValueError
-        If an experiment is unknown, a setting does not fit, or there are less than 3 sessions.
+    ValueError : If an experiment is unknown, a setting does not fit, or there are less than 3
+        sessions.
     """
     if question.replicates < 3:
         raise ValueError(

@@ -44,8 +44,8 @@ def unreadable(
     relative_width, a `Score`.
     """
     tested = [_tested(p, *widths[p.name], clusters) for p in parameters]
-    differ = _holm(np.array([bands.attrs["p_differ"] for bands in tested]))
-    beyond = _holm(np.concatenate([bands["p_beyond"] for bands in tested])).reshape(-1, BANDS)
+    differ = holm(np.array([bands.attrs["p_differ"] for bands in tested]))
+    beyond = holm(np.concatenate([bands["p_beyond"] for bands in tested])).reshape(-1, BANDS)
     rows = []
     for parameter, bands, p, p_beyond in zip(parameters, tested, differ, beyond, strict=True):
         lost = p_beyond <= LEVEL
@@ -103,12 +103,3 @@ def _stretches(
         row = {"parameter": parameter.name, "low": float(ends[run[0]])}
         rows.append({**row, "high": float(ends[run[-1] + 1]), "relative_width": width})
     return rows
-
-
-def _holm(p_values: Array) -> Array:
-    """Return Holm's (1979) adjusted p-values; 1 where there is none, which counts as no test."""
-    known = np.isfinite(p_values)
-    adjusted = np.ones(len(p_values))
-    if known.any():
-        adjusted[known] = holm(p_values[known])
-    return adjusted

@@ -86,8 +86,7 @@ def judge_folder(question: Referee) -> Result:
 
     Raises
     ------
-    ValueError
-        If the folder has no Python file, or a rival cannot play the experiment.
+    ValueError : If the folder has no Python file, or a rival cannot play the experiment.
     """
     began = perf_counter()
     folder = Path(str(question.candidate))
