@@ -15,6 +15,10 @@ def p_falling(found):
     return holm(found.frames["bins"]["p_value"].to_numpy()).min()
 
 
+def test_what_was_not_tested_counts_for_no_test():
+    assert holm(np.array([0.03, np.nan, 0.02, np.nan])).tolist() == [0.04, 1.0, 0.04, 1.0]
+
+
 def test_each_pair_of_bins_is_tested_by_fishers_exact_test() -> None:
     found = monotone_choice(decided(1, inverse_temperature=1.0), bootstraps=0)
     fell = 0
