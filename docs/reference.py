@@ -156,11 +156,10 @@ def _parameters(model: str) -> Iterator[str]:
 
 def _commands() -> Iterator[str]:
     """Write each command with its arguments and options, as its function declares them."""
-    from knownminds.validation.cli import app
+    from knownminds.validation.cli import application_of
 
-    functions = {
-        c.name or c.callback.__name__: c.callback for c in app.registered_commands if c.callback
-    }
+    commands = application_of().registered_commands
+    functions = {c.name or c.callback.__name__: c.callback for c in commands if c.callback}
     for name, function in sorted(functions.items()):
         parameters = [
             parameter

@@ -45,3 +45,16 @@ def test_the_shell_is_offered_what_begins_so():
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **asked})
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["horizon"]
+
+
+def test_a_command_is_built_alone_and_the_help_of_all_has_no_options():
+    from knownminds.validation.cli import VERBS, command
+
+    alone, help_of_all = command("list"), command(with_options=False)
+    assert [*alone.commands] == ["list"]
+    assert [*help_of_all.commands] == [*command().commands] == [*VERBS]
+    named = {name: {p.name for p in one.params} for name, one in command().commands.items()}
+    assert {p.name for p in alone.commands["list"].params} == named["list"]
+    assert not any(one.params for one in help_of_all.commands.values())
+    told = {name: (one.help, one.rich_help_panel) for name, one in command().commands.items()}
+    assert {n: (c.help, c.rich_help_panel) for n, c in help_of_all.commands.items()} == told

@@ -10,6 +10,6 @@ def test_every_switch_is_in_the_file_that_is_left_as_it_was_set(tmp_path, on):
     for name, one in commands.items():
         set_to = {p.name: on for p in one.params if getattr(p, "is_flag", False)}
         write_run_file(file, one, set_to, ())
-        words = expanded([name, str(file)], VERBS, lambda: commands)
+        words = expanded([name, str(file)], VERBS, commands.__getitem__)
         read = one.make_context(name, list(words[1:]), resilient_parsing=True).params
         assert {switch: bool(read[switch]) for switch in set_to} == set_to, name

@@ -14,7 +14,7 @@ from knownminds.environments import Environment, make
 from knownminds.llm_adapters.configuration import Participant
 from knownminds.llm_adapters.runs.runner import RunOptions, run_sessions_in
 from knownminds.validation.benchmarks.running import players_of, run_benchmark
-from knownminds.validation.cli import app
+from knownminds.validation.cli import command
 from knownminds.validation.costs.connect import connect, run_sessions
 
 PLACE = "two_step"  # whose usual model is not the first of all
@@ -93,8 +93,7 @@ def test_function_and_command_have_the_same_arguments_and_defaults(verb, typed):
     given, words = NEEDED[verb]
     arguments = inspect.signature(function).parameters
     assert set(arguments) == {one.name for one in fields(kind)}
-    command = typer.main.get_command(app).commands[kind.command]
-    options = {parameter.name for parameter in command.params}
+    options = {parameter.name for parameter in command().commands[kind.command].params}
     in_another = {one.name for one in fields(kind) if not one.metadata.get("typed", True)}
     assert options - OF_COMMANDS == set(arguments) - OF_FUNCTIONS - in_another
     assert asked(typed(kind, *words)) == asked(kind(**given))

@@ -6,20 +6,19 @@ import shlex
 import sys
 
 import pytest
-import typer
 from walked import PAGES, ROOT, blocks_of
 
 from knownminds.agents import AGENTS
 from knownminds.environments import ENVIRONMENTS, make
 from knownminds.inference import MEASURES
 from knownminds.members import KINDS, elsewhere
-from knownminds.validation.cli import app
+from knownminds.validation.cli import command as command_of
 from knownminds.validation.studies import AUDITS
 
 pytestmark = pytest.mark.skipif(bool(elsewhere()), reason="the pages tell of both packages")
 README = ROOT / "README.md"
 REGISTRIES = {"environment": ENVIRONMENTS, "model": AGENTS, "measure": MEASURES}
-GROUP = typer.main.get_command(app)
+GROUP = command_of()
 of_each_page = pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: page.stem)
 
 

@@ -34,10 +34,8 @@ class Calibrate(ExperimentQuestion["Result"]):
     replicates : Posteriors; fewer than some 12 to 20 are not judged. Fewer do not notice, with a
         chance of 80%, a posterior that is half as wide as it should be.
     subjects : Subjects of a group (hierarchical); 20 if not given. Single posteriors have one.
-    method : map (single posteriors) or hierarchical. "map" is each subject's posterior, as `recover
-        --method map` uses it.
-    correlated : Parameters go together (hierarchical). Correlations are drawn from what the fit
-        takes for granted, and the fit estimates them.
+    method : map (single posteriors) or hierarchical.
+    correlated : Parameters go together (hierarchical), and the fit estimates how.
     formula : "alpha ~ session + (session | subject)" (hierarchical). By it parameters change from
         one of a subject's sessions to the next.
     truth : NAME=VALUE: a setting of the experiment. Parameters are drawn, or held by `fixed`.
@@ -48,8 +46,7 @@ class Calibrate(ExperimentQuestion["Result"]):
     quantities : Further quantities that are ranked: expressions of parameters, "alpha * beta". Of a
         group the mean over its subjects.
     simulator : A Python file of the model's author with a function simulate(parameters, session,
-        rng). It plays the sessions in the place of the model, whose definition it does not share:
-        ``for seen in session: session.take(choice)``. For single posteriors.
+        rng), which plays in the place of the model: ``for seen in session: session.take(choice)``.
     clear : Go on until the verdict is clear, with twice as many replicates each time: a quantity is
         not calibrated, or a posterior would be noticed with a chance of 80% that is so many times
         as wide as it should be (0.85). `replicates` is the first number. The level of 5% is shared

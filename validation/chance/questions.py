@@ -48,16 +48,13 @@ class RevealQuestion(CallingQuestion["RevealAnswer"]):
         refused.
     draws : Answers to each context, if sampled. Also of a known agent's top-k tables.
     top : Alternatives reported with each token, if top-k.
-    stated : Ask for probabilities as well: the five-option question about one outcome of each
-        context.
+    stated : Ask for probabilities as well: five options about one outcome of each context.
     distractors : published or plausible: the wrong probabilities on offer.
-    asking : whole or gap: how probabilities are elicited. "whole" is as the original does, see
-        `ContextGrid`.
+    asking : whole (as the original) or gap: how probabilities are elicited, see `ContextGrid`.
     even_faces : Leave odd dice out.
     only : NAME=VALUE: a parameter of a known agent, or n_dice, n_faces, n_coins, n_options. Sizes
         of the grid to stay with; those that a scenario does not have leave it whole.
-    chat : Put texts that go on into the chat template. A context that a local model continues is
-        then a message that it has begun; otherwise the model gets the text alone.
+    chat : Put texts that go on into the chat template; else the model gets the text alone.
     threshold : Least retained mass of a context without a flag.
     wordings : Wordings of each context, the shipped one first. All beliefs in the results are of
         the first; how far the others move them stands beside.

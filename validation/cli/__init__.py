@@ -19,7 +19,7 @@ import typer
 
 from knownminds.members import listed
 
-from .application import Misuse, add, app, sentence_of
+from .application import Misuse, application, sentence_of
 from .interrupts import CODE, NOTHING_KEPT, Stopped, come_again
 from .output import complain, print_json, speak
 from .plugins import failed_in, load_all, taken_from
@@ -41,20 +41,25 @@ PANELS = {verb: group for group, verbs in GROUPS.items() for verb in verbs}
 _PLACES = listed("commands")
 PANELS |= dict.fromkeys(_PLACES.keys() - PANELS.keys(), "Of other packages")
 VERBS = tuple(PANELS)
-for _verb, _panel in PANELS.items():
-    _known = vars(import_module(_PLACES[_verb].module)).values()
-    _kinds = (one for one in _known if isinstance(one, type))
-    add(next(one for one in _kinds if vars(one).get("command") == _verb), _panel)
-
-__all__ = ["app", "main"]
+__all__ = ["application_of", "command", "main"]
 
 YOUNG = 100_000  # objects made since the last search for garbage, at which there is another
 
 
+def application_of(*verbs: str, with_options: bool = True) -> typer.Typer:
+    """Return the application with these commands, or with all."""
+    questions = {}
+    for verb in verbs or VERBS:
+        known = vars(import_module(_PLACES[verb].module)).values()
+        kinds = (one for one in known if isinstance(one, type))
+        questions[next(one for one in kinds if vars(one).get("command") == verb)] = PANELS[verb]
+    return application(questions, with_options)
+
+
 @cache
-def command() -> Any:
-    """Return the command with all its options; it is built once per process."""
-    return typer.main.get_command(app)
+def command(*verbs: str, with_options: bool = True) -> Any:
+    """Return the command with these commands, or all; it is built once per process."""
+    return typer.main.get_command(application_of(*verbs, with_options=with_options))
 
 
 def _refuse(sentence: str, typed: Sequence[str]) -> NoReturn:
@@ -73,11 +78,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     come_again()
     typed = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        words, plugins = taken_from(expanded(speak(typed), VERBS, lambda: command().commands))
+        words, plugins = taken_from(expanded(speak(typed), VERBS, lambda v: command(v).commands[v]))
         if not {"--help", "-h"} & set(words) and COMPLETING not in os.environ:
             load_all(plugins)
-        # Without words Typer prints the help and ends.
-        raise SystemExit(command()(args=words, obj=plugins, standalone_mode=not words) or 0)
+        # Only what is asked for is built; without words Typer prints the help and ends.
+        verbs, completing = [verb for verb in words[:1] if verb in VERBS], COMPLETING in os.environ
+        whole = command(*verbs, with_options=bool(verbs) or completing)
+        raise SystemExit(whole(args=words, obj=plugins, standalone_mode=not words) or 0)
     except Misuse as error:
         _refuse(sentence_of(error, words), typed)
     except (ValueError, ImportError) as error:  # the latter say what to install

@@ -19,7 +19,7 @@ from knownminds.members import unknown
 from knownminds.validation.engine.question import Question, ShareDone, TypedOption
 
 from .interrupts import Stopped, is_interrupt, kept_in
-from .output import Form, note, note_step, print_json, progress_bar
+from .output import note, note_step, print_json, progress_bar
 from .run_file import typed_values, write_run_file
 
 Json = Annotated[
@@ -45,18 +45,6 @@ class _Commands(_Untyped, TyperGroup):
     """All commands."""
 
 
-app = typer.Typer(
-    cls=_Commands,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    help="Simulated agents with known parameters, and the tests that inference must pass on them.",
-    epilog="Anywhere: --plugin FILE brings the models, experiments, measures and adapters of a "
-    "Python file of your own (repeatable; or listed in knownminds.toml); -q prints the answer "
-    "alone, -v each step as well.",
-)
-
-
 def _print_version(wanted: bool) -> None:
     """Print the version and end."""
     if wanted:
@@ -64,7 +52,6 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def every_command(
     version: Annotated[
         bool,
@@ -119,16 +106,39 @@ def sentence_of(error: Any, words: Sequence[str]) -> str:
     return f"{text}. {HINTS.get(verb) or f'`{context.command_path} -h` shows what may be typed.'}"
 
 
-def add(question: type[Question[Any]], panel: str | None = None) -> None:
-    """Add a command to a panel of the help: its options are those of the question's fields."""
-    options = {**question.options(), "as_json": TypedOption(Json, False)}
-    if question.screened:
+def application(
+    questions: Mapping[type[Question[Any]], str], with_options: bool = True
+) -> typer.Typer:
+    """Return the application of these questions, in panels of the help."""
+    app = typer.Typer(
+        cls=_Commands,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        help="Simulated agents with known parameters, and the tests that inference must pass on "
+        "them.",
+        epilog="Anywhere: --plugin FILE brings the models, experiments, measures and adapters of a "
+        "Python file of your own (repeatable; or listed in knownminds.toml); -q prints the answer "
+        "alone, -v each step as well.",
+    )
+    app.callback()(every_command)
+    for question, panel in questions.items():
+        _add(app, question, panel, with_options)
+    return app
+
+
+def _add(app: typer.Typer, question: type[Question[Any]], panel: str, with_options: bool) -> None:
+    """Add a command: its options are those of the question's fields."""
+    options = {**question.options(), "as_json": TypedOption(Json, False)} if with_options else {}
+    if question.screened and with_options:
         options["full"] = TypedOption(Full, False)
 
     def typed(context: typer.Context, **given: Any) -> None:
-        form = Form.of(given.pop("as_json"), given.pop("full", False))
+        as_json, full = given.pop("as_json"), given.pop("full", False)
+        if as_json and full:
+            raise ValueError("--json prints all there is; --full is given beside it. Leave it out.")
         values = dict(given)
-        code = _answer(question.of_typed(given), form)
+        code = _answer(question.of_typed(given), as_json, full or not question.screened)
         if values.get("out") is not None and Path(values["out"]).is_dir():
             file = Path(values["out"]) / f"{question.command}.toml"
             write_run_file(file, context.command, values, context.obj or ())
@@ -153,7 +163,7 @@ def add(question: type[Question[Any]], panel: str | None = None) -> None:
     app.command(question.command, cls=kind, rich_help_panel=panel)(typed)
 
 
-def _answer(question: Question[Any], form: Form) -> int:
+def _answer(question: Question[Any], as_json: bool, full: bool) -> int:
     """Answer a question, print the answer, leave its page in a folder; return the exit code."""
     folder, where = question.left_in, "a report with --out FOLDER"
     question.check_folder()
@@ -178,11 +188,11 @@ def _answer(question: Question[Any], form: Form) -> int:
         said = str(stopped) if isinstance(stopped, KeyboardInterrupt) else ""
         raise Stopped(said or kept_in(folder)) from None
     note_step(f"{question.command}: answered in {perf_counter() - began:.1f} s")
-    if form is Form.JSON:
+    if as_json:
         print_json(said.to_dict())
     elif not hasattr(said, "screen"):  # which says all there is in some lines
         print(said)
-    elif form is Form.FULL or not question.screened:
+    elif full:
         print(said.text())
     else:
         print(said.screen(f"--full, or {where}"))

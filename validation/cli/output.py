@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from enum import Enum
 from textwrap import wrap
 from typing import Any
 
@@ -33,21 +32,6 @@ def speak(words: Sequence[str]) -> list[str]:
         logger.handlers, logger.propagate = [logging.StreamHandler()], False
         logger.setLevel(logging.INFO)
     return [word for word in words if word not in quiet | verbose]
-
-
-class Form(Enum):
-    """How an answer is printed: what a screen holds, all of it, or JSON."""
-
-    SCREEN = "screen"
-    FULL = "full"
-    JSON = "json"
-
-    @classmethod
-    def of(cls, as_json: bool, full: bool) -> Form:
-        """Return the form that was typed; ValueError if both were."""
-        if as_json and full:
-            raise ValueError("--json prints all there is; --full is given beside it. Leave it out.")
-        return cls.JSON if as_json else cls.FULL if full else cls.SCREEN
 
 
 def note(text: str) -> None:

@@ -17,16 +17,14 @@ from typing import Any
 Words = list[str]  # commands and parameters are those of the click that Typer brings
 
 
-def expanded(
-    words: Sequence[str], verbs: Sequence[str], commands: Callable[[], Mapping[str, Any]]
-) -> Words:
+def expanded(words: Sequence[str], verbs: Sequence[str], command: Callable[[str], Any]) -> Words:
     """Replace a run file behind the verb by the arguments and options that it holds.
 
     Parameters
     ----------
     words : What was typed: a verb, perhaps a file that ends with .toml, and options.
     verbs : The names of all commands.
-    commands : Returns the commands by their verbs; called only for a run file.
+    command : Returns that of a verb; called only for a run file.
 
     Raises
     ------
@@ -35,7 +33,7 @@ def expanded(
     if len(words) < 2 or words[0] not in verbs or not words[1].endswith(".toml"):
         return list(words)
     verb, file, *typed = words
-    arguments, options = _words_in(Path(file), commands()[verb], typed)
+    arguments, options = _words_in(Path(file), command(verb), typed)
     return [verb, *arguments, *options, *typed]
 
 

@@ -65,11 +65,9 @@ class AskBudget(Question["Result"]):
         --from`.
     effect : NAME=SIZE, with --from: the measure, on the natural scale.
     dollars : With --from: what all sessions may cost, at the upper end.
-    reasoning : LOW-HIGH: tokens of thought before each answer. They are charged as output. Where
-        the answer may hold thoughts, the upper end takes them as part of it, so that later prompts
-        that repeat the answer send them again.
-    image_tokens : LOW-HIGH: tokens that a picture counts. Each provider reckons it from the size in
-        another way; the default holds for all models that we know of.
+    reasoning : LOW-HIGH: tokens of thought before each answer. They are charged as output, and sent
+        again at the upper end where the answer may hold them and later prompts repeat it.
+    image_tokens : LOW-HIGH: tokens that a picture counts. The default holds for all known models.
     batch : Requests go in batches, at half the price.
     system : What a system message says before every prompt.
     dry_runs : Sessions that the synthetic agent plays.
@@ -105,12 +103,8 @@ class AskBudget(Question["Result"]):
         from knownminds.validation.engine.arguments import changed_settings, resolve_environment
 
         environment = resolve_environment(self.environment, listed=False)
-        llms = [self.llm] if isinstance(self.llm, str) else self.llm
-        return super().option_values() | {
-            "llm": [one if isinstance(one, str) else one.llm for one in llms],
-            "set": {**changed_settings(environment), **(self.settings or {})},
-            "out": None,
-        }
+        settings = {**changed_settings(environment), **(self.settings or {})}
+        return super().option_values() | {"set": settings, "out": None}
 
 
 @frozen_question

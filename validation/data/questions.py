@@ -78,13 +78,11 @@ class AskFit(TrialsQuestion["Fit"]):
     over : cells: one set of parameters of a participant in several experiments and conditions. The
         data may hold those of a whole benchmark; --unit names participants, if no column
         participant or model does.
-    sampling : NAME=VALUE: of the sampler, target_accept=0.8 or minutes=15 (hierarchical). The
-        acceptance rate at which it begins, and for how long it goes on at most; what has not
-        converged by then is called so.
+    sampling : NAME=VALUE: of the sampler, target_accept=0.8 or minutes=15 (hierarchical). What has
+        not converged by then is called so.
     against : A model to compare with, by how they predict left-out subjects.
     rivals : Compare with all models of the experiment.
-    separate : Fit each session on its own, as if another subject had played it. Otherwise all
-        sessions of a subject have its parameters.
+    separate : Fit each session on its own, as if another subject had played it.
     workers : Threads.
     tell : Called with a line on what is going on.
     """
@@ -123,8 +121,7 @@ class AskScore(TrialsQuestion["Result | EqualBlur"]):
     released : Define measures as their published code does. Of answers about a collider each
         participant is then one agent, as in Dettki (2025).
     reference : People, who are 1 of a scale on which random answers are 0: their trials, or a CSV
-        file with metric and value. Of a collider: judgements to align with, trials or a table of
-        means.
+        file with metric and value. Of a collider: judgements to align with, trials or means.
     features : A CSV file of participants, base models and numbers, on which measures are regressed.
     feature : A column of the features that enters; all numbers by default.
     base_model : The column that says from which model a participant was made.

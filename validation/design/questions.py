@@ -42,17 +42,15 @@ class AskDesign(ExperimentQuestion["Result"]):
         is the number of trials per session, and "sessions" that of each participant, for an effect.
     subjects : Agents that share the budget; 1 is a single one. Its sessions are what an effect is
         tested over.
-    sessions : For an effect: of each participant; one agent if none. The budget is spent on
-        participants.
+    sessions : For an effect: of each participant, on whom the budget is spent; one agent if none.
     comparison : For an effect: one, between or paired.
     estimator : For an effect: marginal or hierarchical; see `power`.
     designs : How many designs are tried.
     replicates : Data sets of those that stay to the end.
     thorough : All designs get so many data sets.
     fresh : Data sets of the fresh run.
-    pilot : A hierarchical fit (its folder): agents are drawn from its posterior. Their data are
-        still analysed with the model's priors; as many answers are lost, at random, as the pilot
-        lacks. Of models, agents of the one that was fitted are drawn. An effect
+    pilot : A hierarchical fit (its folder): agents are drawn from its posterior, and analysed with
+        the model's priors. As many answers are lost, at random, as the pilot lacks. An effect
         ("optimism_bias=pilot") may be the pilot's.
     run : With dollars, instead of --llm: a run's folder, by which sessions are priced.
     """

@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
 T = TypeVar("T")
-Progress = Callable[[int, int], None]
 # How a value is typed, where help begins with it: "NAME=VALUE: a true parameter".
 TYPED = re.compile(r"^([A-Z]+=[A-Z]+|LOW-HIGH|YYYY-MM-DD|ours=yours,\.\.\.)[:,.]? ")
 # What the functions of all questions raise.
@@ -315,6 +314,8 @@ class Question(Generic[R]):
     truth : NAME=VALUE: a true parameter, or a setting of the experiment.
     where : COLUMN=VALUE: only trials that have it.
     fixed : NAME=VALUE: a parameter held at a value in the fit.
+    correlation : NAME,NAME=R: how parameters go together over subjects, unconstrained scale.
+    most : With --find: the largest number to consider.
     columns : ours=yours,...: your columns by our names, subject=run,action=choice for instance.
     questions : How many questions a session has, where trials are questions; all if not given.
     adaptive : MODEL: ask next what tells most about its parameters, up to --questions.
@@ -446,6 +447,8 @@ def _plain(value: Any, name: str) -> Any:
         return [getattr(one, "name", one) for one in value]
     if name in MEMBERS:
         return getattr(value, "name", value)
+    if name == "llm" and isinstance(value, list | tuple):
+        return [getattr(one, "llm", one) for one in value]
     if name in ("caps", "contaminants") and value is not None:
         return {k: str(v) for k, v in vars(value).items() if v not in (None, 0.0)} or None
     if name in RANGES and isinstance(value, tuple):
@@ -463,8 +466,7 @@ class Running:
 
     Parameters
     ----------
-    workers : Processes or threads, each on one core. 1 stays in this process; if none, the time
-        that the first batch takes decides.
+    workers : Processes or threads, each on one core; if none, the time of the first batch decides.
     backend : processes, threads, or dask with --scheduler.
     scheduler : tcp://HOST:PORT of a dask cluster.
     share : 2/3: only the second third of the batches; all into one folder.

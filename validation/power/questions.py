@@ -63,10 +63,8 @@ class Power(ExperimentQuestion["Result"]):
     Parameters
     ----------
     effect : NAME=SIZE: a measure or a parameter, on the natural scale; with --from also NAME=pilot.
-        In Python {"optimism_bias": 0.1}; None only with `against`.
-    comparison : one (against the null value), between or paired conditions. "between" compares two
-        groups of `subjects` (or of `sessions` of two agents), "paired" two conditions of the same
-        subjects.
+    comparison : one (against the null value), between or paired conditions. "between" is of two
+        groups of `subjects` (or `sessions` of two agents), "paired" of the same subjects.
     estimator : marginal or hierarchical, of a contrast of parameters over several participants: the
         group's mean by its marginal likelihood (t test), or whether the 95% interval of a
         hierarchical model excludes the null value. One agent's sessions and other measures are
@@ -79,26 +77,20 @@ class Power(ExperimentQuestion["Result"]):
     truth : NAME=VALUE: a parameter in the middle of the group, or a setting of the experiment.
     spread : NAME=SD: spread of participants, unconstrained scale. The model's `group_sd` otherwise;
         always 0 for one agent.
-    correlation : NAME,NAME=R: how parameters go together over subjects, where the effect is of
-        parameters. A hierarchical estimator estimates them too.
-    pilot : A hierarchical fit (its folder): groups are drawn from its posterior. Power is averaged
-        over what the pilot leaves open of means and spreads. Model and settings of the experiment
+    pilot : A hierarchical fit (its folder): groups are drawn from its posterior. Model and settings
         are the pilot's, unless others are named. An effect {"optimism_bias": "pilot"} is that of
-        the drawn group, and power its assurance. A fit whose formula tells two groups apart (alpha
-        ~ group) is a pilot of a comparison between them, and the effect its difference. As many
-        answers are lost, at random, as the pilot lacks. Or a run of one language model in several
-        wordings: designs of so many `wordings` and `sessions` of each are projected from it.
-    wordings : With a run in several wordings as the pilot: how many wordings. Several numbers give
-        a grid with those of sessions; all from 1 to those that ship if none.
-    dollars : With such a pilot: what the sessions of all wordings may cost, at the price of the
-        run. `sessions` are then as many as that buys.
+        the drawn group, and power its assurance; of a fit whose formula tells two groups apart
+        (alpha ~ group), their difference. As many answers are lost, at random, as the pilot lacks.
+        Or a run in several wordings, from which designs of `wordings` and `sessions` are projected.
+    wordings : With a run in several wordings as the pilot: how many. Several numbers give a grid
+        with those of sessions; all from 1 to those that ship if none.
+    dollars : With such a pilot: what all sessions may cost; there are as many as that buys.
     run : A run's folder: what its sessions took prices those of the designs.
     width : Count data sets whose 95% interval is narrower (precision).
     rope : Count data sets whose 90% interval lies so near the null value (equivalence), by two
         one-sided tests at 5%.
     find : sessions, subjects or trials: find the smallest number.
     target : The power to reach, with --find.
-    most : The largest number to consider.
     stop : A stopping rule (TOML): its errors, cost and bias.
     unit : With --stop: sessions (of one agent) or subjects.
     against : A rival of --model: how often the true one of them is best. See `confuse`.

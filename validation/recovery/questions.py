@@ -40,9 +40,7 @@ class Recover(ExperimentQuestion["Result"]):
         just as "map" assumes. "group" draws the subjects of each replicate from a group of its own,
         whose mean and spread come from the hyperpriors and are not known to the fit: what people
         are like. "correlated" is such a group whose parameters go together, with correlations from
-        what a correlated fit takes for granted.
-    correlation : NAME,NAME=R: how parameters go together over subjects, on the unconstrained scale.
-        With these, or a correlated population, "hierarchical" estimates correlations as well.
+        what a correlated fit takes for granted; "hierarchical" then estimates them.
     """
 
     model: type[Model] | str | None = option(default=None, kw_only=False)
@@ -97,7 +95,6 @@ class Confuse(ExperimentQuestion["Result"]):
     find : sessions, subjects or trials: find the smallest number at which every model is named for
         what it is, by one criterion (BIC unless another one is named).
     target : With --find: the share of data sets that each model has to win.
-    most : With --find: the largest number to consider.
     """
 
     models: Sequence[type[Model] | str] = option("--model", default=(), kw_only=False)

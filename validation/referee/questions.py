@@ -38,8 +38,7 @@ class Referee(StudyQuestion["Result"]):
     limit : Seconds that each file of a folder has to load, keep the contract, be fitted and be
         recovered, in a process of its own; one that needs more did not end.
     simulator : A Python file of the model's author with a function simulate(parameters, session,
-        rng), by which a ninth question is put: does the model say what its author's program does?
-        See `calibrate`.
+        rng), see `calibrate`. A ninth question is whether the model says what it does.
     """
 
     candidate: type[Model] | str = option(argument=True, kw_only=False)
