@@ -49,3 +49,24 @@ def test_the_schema_fits_the_screen_with_ranges_and_units(words, capsys, monkeyp
     head = text.splitlines()[1].split()
     assert head == ["column", "type", "required", "range", "unit", "meaning"]
     assert "US dollars" in text
+
+
+def test_the_estimate_of_a_run_fits_the_screen(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    words = ("run", "two_step", "--llm", "openai:gpt-4o-mini", "--trials", "4", "--dry-run")
+    text = said(capsys, *words)
+    assert text.startswith("estimate of the whole run: 4 calls, ")
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_an_export_whose_name_tells_no_format_says_what_tells_it(tmp_path, capsys):
+    from knownminds import simulate
+
+    simulate("two_step", subjects=2, trials=4, out=tmp_path / "t.csv")
+    with pytest.raises(SystemExit) as end:
+        main(["export", str(tmp_path / "t.csv"), "--out", str(tmp_path / "t.tsv")])
+    err = capsys.readouterr().err
+    assert end.value.code == 2
+    assert "'t.tsv' has none of these" in err
+    assert "--format" in err
+    assert not (tmp_path / "t.tsv").exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from knownminds.calling import SETTINGS, Calling, InBatches, Reach, Sampling, part_of
@@ -27,6 +28,7 @@ from knownminds.validation.engine.arguments import (
 )
 from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.result import Text
+from knownminds.validation.engine.screen import width_of_screen
 
 from .connect import estimate, price_for, rehearse, run_sessions
 from .dry_runs import first_prompts, prompt_text
@@ -257,8 +259,11 @@ def _rehearsed(
     system = Participant.read(question.llm).settings(how.settings).system
     prompts = _first_prompts(question, environment, system)
     shown = [f"\nPrompt {k}:\n\n{text}" for k, text in enumerate(prompts, start=1)]
+    words = fill(about.words, width_of_screen(), break_on_hyphens=False)
     text = "\n".join([about.words, *shown])
-    return Text(text, {"text": text, **about.content, "prompts": list(prompts)})
+    return Text(
+        "\n".join([words, *shown]), {"text": text, **about.content, "prompts": list(prompts)}
+    )
 
 
 def _first_prompts(question: AskRun, environment: Environment, system: str | None) -> Sequence[str]:

@@ -104,6 +104,11 @@ def run_export(question: AskExport) -> Exchanged:
         raise ValueError("An export is written to a file or folder; name it: --out trials.csv.")
     path = Path(question.out)
     kind = question.format or _SUFFIXES.get(path.suffix, "")
+    if not kind:
+        raise ValueError(
+            f"The end of a file's name tells its format, .csv, .parquet or .jsonl; {path.name!r} "
+            f"has none of these. Name the format with --format: {', '.join(WRITTEN)}."
+        )
     one_of("format", kind, WRITTEN)
     check_writable(path)
     trials = _load(question.data, question.columns)
