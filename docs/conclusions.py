@@ -32,8 +32,10 @@ from knownminds.inference import MEASURES, Analysis, StoppingRule
 from knownminds.inference.diagnosis.belief_decisions import BeliefDecisions
 from knownminds.inference.magnitudes.cue_combination import CuePairs
 from knownminds.inference.magnitudes.magnitude_answers import TaskAnswers
+from knownminds.validation.benchmarks import magnitude_frames
 from knownminds.validation.benchmarks.claims import (
     ABOVE,
+    BELOW,
     FAILS,
     HOLDS,
     NONE,
@@ -43,8 +45,10 @@ from knownminds.validation.benchmarks.claims import (
     verdict_of,
 )
 from knownminds.validation.benchmarks.comparison import WHICH
+from knownminds.validation.benchmarks.magnitudes import prepare
 from knownminds.validation.benchmarks.measures import measures
-from knownminds.validation.benchmarks.paper import About, Answers
+from knownminds.validation.benchmarks.paper import About, Answers, scores_in
+from knownminds.validation.benchmarks.plan import read_plan
 from knownminds.validation.benchmarks.registry import plan_of
 from knownminds.validation.calibration.rank_uniformity import is_clear, judge, looks
 from knownminds.validation.data.audited import STORED
@@ -112,6 +116,7 @@ def tasks(names: Sequence[str]) -> Iterator[Task]:
         ("verdict of confuse: recovery", "replicate", 200),
         *(("claims", "participant", n) for n in OBSERVERS),
         ("claims", "model", 35),
+        ("claims of one participant: magnitudes", "item", 99),
         *(("combiners", "item", n) for n in (99, 297)),
         *(("power: test over wordings", "wording", n) for n in (2, 4, 20)),
         *(("observer over cells", "trial", n) for n in (12, 99)),
@@ -374,11 +379,69 @@ def _of_recovery(_: str, unit: str, units: int, replicates: int, seed: int) -> p
     return pd.DataFrame(rows)
 
 
+# Observers by variant of a cell: those who are the same in all, and one whose effects are large.
+ESTIMATORS: dict[str, dict[str, tuple[str, dict[str, float]]]] = {
+    "line": {"*": ("linear_observer", {"w": 0.9, "b": 0.05, "sigma": 0.05})},
+    "static": {"*": ("static_bayes_observer", {"w_prior": 0.4, "sigma": 0.05})},
+    "Kalman": {"*": ("kalman_observer", {"q_over_r": 0.1, "p0_over_r": 0.5, "sigma": 0.05})},
+    "effects": {
+        "text": ("linear_observer", {"w": 1.0, "b": 0.0, "sigma": 0.1}),
+        "image": ("static_bayes_observer", {"w_prior": 0.5, "sigma": 0.05}),
+        "base": ("kalman_observer", {"q_over_r": 0.3, "p0_over_r": 0.5, "sigma": 0.05}),
+        "numeric": ("linear_observer", {"w": 1.0, "b": 0.0, "sigma": 0.05}),
+        "numeric_biased": ("linear_observer", {"w": 0.9, "b": 0.15, "sigma": 0.05}),
+    },
+}  # fmt: skip
+WINDOW_MEANS = {"mu_short": 0.3, "mu_medium": 0.5, "mu_long": 0.7}
+
+
+def _of_magnitudes(_: str, unit: str, units: int, replicates: int, seed: int) -> pd.DataFrame:
+    """Judge claims on estimates of one participant, each replicate one, with errors of its own.
+
+    The effect is 0 of those who are the same in all cells, where "holds" errs, and the mean over
+    replicates of the one who has effects; where it is beyond the smallest that counts, "does not
+    hold" errs.
+    """
+    plan = read_plan("magnitudes")
+    claims = [c for c in plan.claims if "mean" in c.of and c.minus]
+    cells = [c for c in plan.cells if c.variant in ESTIMATORS["effects"] and c.name != "duration"]
+    rows = []
+    for player, plays in ESTIMATORS.items():
+        parts = []
+        for number, cell in enumerate(cells):
+            name, values = plays.get(cell.variant) or plays["*"]
+            theta = [(values | WINDOW_MEANS)[p] for p in AGENTS[name].parameters.names]
+            frame = simulate(AGENTS[name], [theta] * replicates, cell.environment, seed=seed,
+                             address=(number,)).frame  # fmt: skip
+            named = {"participant": frame["subject"].astype(str), "cell": cell.name}
+            parts.append(frame.assign(**named))
+        trials = pd.concat(parts, ignore_index=True)
+        about = About({}, tuple(trials["participant"].unique()))
+        scores = scores_in([magnitude_frames.means(Answers(prepare(trials, about), about))])
+        for claim in claims:
+            told = [effect_of(claim, scores, [who]) for who in about.participants]
+            words = [verdict_of(claim, one) for one in told]
+            known = [one for one in told if np.isfinite(one.low)]
+            truth = 0.0 if "*" in plays else float(np.mean([one.value for one in told]))
+            held = sum(one.low <= truth <= one.high for one in known)
+            counts = truth * (-1 if claim.direction == BELOW else 1) >= claim.least
+            for word in (HOLDS, FAILS, UNTOLD):
+                errs = word == FAILS if counts else word == HOLDS and not truth
+                rows.append({
+                    "players": "without" if errs else "with", "effect": round(truth, 3),
+                    "kind": f"{player}, {claim.name}: {word}",
+                    "rejected": share(words.count(word), len(words)), "failed": words.count(""),
+                    **({"coverage": share(held, len(known))} if word == HOLDS else {}),
+                })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
 VERDICTS = {
     "verdict of referee: predictions": _of_predictions,
     "verdict of score: which differs": _of_differences,
     "verdict of fit: rivals": _of_rivals,
     "verdict of confuse: recovery": _of_recovery,
+    "claims of one participant: magnitudes": _of_magnitudes,
 }
 
 

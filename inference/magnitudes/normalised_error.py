@@ -37,6 +37,30 @@ def relative_error(answers: TaskAnswers, estimate: Array) -> Array:
     return np.where(np.isfinite(error), error, np.nan)
 
 
+def error_by_items(answers: TaskAnswers) -> tuple[float, float]:
+    """Return the standard error of the NRMSE of the data, and its degrees of freedom.
+
+    Answers of a window are the unit, with their stimuli; where the design fixes these, the error is
+    up to a fifth too wide. Each moves the NRMSE R by (e^2 - R^2 c^2) / (2 R sum c^2), of
+    its error e and that of a constant answer c (the infinitesimal jackknife; Efron and Tibshirani
+    1993, 21). NaN where a window has one answer, or there is no error.
+    """
+    held = np.isfinite(answers.response)
+    squared = ((answers.response - answers.value) ** 2)[held]
+    constant = ((answers.middle - answers.value) ** 2)[held]
+    if not squared.sum() > 0 or not constant.sum() > 0:
+        return float("nan"), float("nan")
+    ratio = squared.sum() / constant.sum()
+    moved = (squared - ratio * constant) / (2.0 * np.sqrt(ratio) * constant.sum())
+    block = np.unique(answers.block[held], return_inverse=True)[1]
+    n = np.bincount(block)
+    if (n < 2).any():
+        return float("nan"), float("nan")
+    away = moved - (np.bincount(block, moved) / n)[block]
+    variance = np.bincount(block, away**2) * n / (n - 1)
+    return float(np.sqrt(variance.sum())), float(n.sum() - len(n))
+
+
 def bias_and_variance(answers: TaskAnswers) -> tuple[float, float]:
     """Return the parts of NRMSE squared that are bias and variance; they sum to it.
 

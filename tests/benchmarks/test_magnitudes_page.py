@@ -11,11 +11,16 @@ from knownminds.agents import AGENTS
 from knownminds.environments import Trials
 from knownminds.environments.magnitudes.magnitude import CONDITIONS
 from knownminds.inference.magnitudes.factor_evidence import VARIANTS
+from knownminds.inference.magnitudes.magnitude_answers import MagnitudeAnswers
+from knownminds.inference.magnitudes.normalised_error import normalised_error
 from knownminds.inference.magnitudes.observer_fits import fit_observers
 from knownminds.inference.posteriors.posterior import posterior
 from knownminds.validation.benchmarks import magnitude_frames
-from knownminds.validation.benchmarks.magnitudes import PAPER
-from knownminds.validation.benchmarks.paper import About
+from knownminds.validation.benchmarks.claims import effect_of, verdict_of
+from knownminds.validation.benchmarks.magnitude_frames import means
+from knownminds.validation.benchmarks.magnitudes import PAPER, prepare
+from knownminds.validation.benchmarks.paper import About, Answers, scores_in
+from knownminds.validation.benchmarks.plan import read_plan
 
 MODEL = AGENTS["bayesian_observer"]
 NOISY = [CONDITIONS.index(name) for name in ("constant_noise", "gradual_noise")]
@@ -54,6 +59,38 @@ def base_of(trials, who, task, modality):
         & (trials["modality"] == modality)
     ]
     return own
+
+
+def test_claims_of_one_participant_have_errors_of_its_answers():
+    """Evidence of the same static observer varies by about .2, as new answers to new stimuli do."""
+    plan = read_plan("magnitudes")
+    frame = pd.concat(
+        [answers_of(f"m{k}", prior=0.2, conditions=("base",), seed=k) for k in (1, 2)]
+    )
+    frame = frame.assign(participant=frame["model"], cell=frame["environment"])
+    about = About({}, ("m1", "m2"), options={"replays": 8})
+    scores = scores_in([means(Answers(prepare(frame, about), about))]).assign(influence=None)
+    claims = {claim.name: claim for claim in plan.claims}
+    for name in ("pictures", "both"):
+        one = effect_of(claims[name], scores, ["m1"])
+        assert (one.unit, one.n) == ("participant alone", 1)
+        assert one.low < one.value < one.high
+        assert verdict_of(claims[name], one)
+        of_tasks = scores[(scores["participant"] == "m1") & (scores["score"] == claims[name].of)]
+        assert of_tasks["standard_error"].between(0.002, 0.3).all()
+    # Words are compared with pictures in the three tasks that have both; duration is no part.
+    text = frame[(frame["participant"] == "m1") & (frame["modality"] == 0)]
+    errors = [
+        normalised_error(MagnitudeAnswers.read(some).cells["", task, "base", "text"])[0]
+        for task, some in text.groupby("environment") if task != "duration"
+    ]  # fmt: skip
+    told = scores[(scores["participant"] == "m1") & (scores["score"] == "mean error: base, text")]
+    assert told["value"].item() == pytest.approx(np.mean(errors))
+    ranks = effect_of(claims["accuracy-evidence"], scores, ["m1"])
+    assert ranks.reason == "a correlation over participants: 1 of 5 at least have both"
+    few = frame[frame["trial"] < 20]
+    scores = scores_in([means(Answers(prepare(few, about), about))])
+    assert not verdict_of(claims["pictures"], effect_of(claims["pictures"], scores, ["m1"]))
 
 
 def test_errors_and_slopes_are_those_of_plain_arithmetic(trials, page):

@@ -1,5 +1,7 @@
 """NRMSE against arithmetic, its parts, and its truth in known agents."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,7 +14,11 @@ from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Trials, make
 from knownminds.inference import MEASURES
 from knownminds.inference.magnitudes.magnitude_answers import MagnitudeAnswers, TaskAnswers
-from knownminds.inference.magnitudes.normalised_error import bias_and_variance, normalised_error
+from knownminds.inference.magnitudes.normalised_error import (
+    bias_and_variance,
+    error_by_items,
+    normalised_error,
+)
 
 
 def only(frame: pd.DataFrame, modality: str = "text", rounds: int = 0) -> TaskAnswers:
@@ -23,6 +29,20 @@ def only(frame: pd.DataFrame, modality: str = "text", rounds: int = 0) -> TaskAn
 
 def one_task(**settings: object) -> pd.DataFrame:
     return answers_of("a", tasks=("marker_location",), conditions=("base",), **settings)  # type: ignore[arg-type]
+
+
+def test_the_error_of_the_nrmse_is_its_spread_over_new_answers() -> None:
+    """400 participants without bias, whose spread has an error of 3.5%; four of them.
+
+    Items are drawn with their stimuli, which are fixed here: up to a third wider.
+    """
+    cells = [only(one_task(prior=0.0, seed=seed)) for seed in range(400)]
+    spread = np.std([normalised_error(cell)[0] for cell in cells], ddof=1)
+    errors, freedom = zip(*map(error_by_items, cells), strict=True)
+    assert 1.0 - 4 * 0.036 < np.sqrt(np.mean(np.square(errors))) / spread < 1.33 + 4 * 0.036
+    assert set(freedom) == {96.0}  # 99 answers, three windows
+    without = replace(cells[0], response=np.full(99, np.nan))
+    assert np.isnan(error_by_items(without)).all()
 
 
 def test_bias_and_variance_sum_to_the_squared_error() -> None:

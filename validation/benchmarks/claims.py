@@ -58,7 +58,8 @@ CLAIMS_TEXT = (
     "effect lies on the claimed side of 0. It does not hold where the interval has no effect as "
     "large as the smallest that counts, which the plan says. Else it cannot be told, and the table "
     "says which effect this size sees in 80%. Participants are the unit; of one participant alone "
-    "the error is that of its own sessions. A claim ends as verified (the published verdict came "
+    "the error is that of its own sessions, of estimates that of its answers. A claim ends as "
+    "verified (the published verdict came "
     "out), differs (the opposite one), not found (neither), not checked (what it needs is not "
     "there) or not offered. It ends by the published data where there are any, else by the models "
     "that run now."
@@ -169,7 +170,9 @@ def read_claims(table: Mapping[str, Any]) -> tuple[Claim, ...]:
 def _estimated(value: float, error: float, freedom: float, n: int, unit: str) -> Effect:
     """Return an effect with Student's interval; without an error there is none."""
     if not isfinite(value) or not error > 0:
-        return Effect(value=value, n=n, unit=unit, reason="no standard error")
+        return Effect(
+            value=value, n=n, unit=unit, reason="no standard error, or too few answers for one"
+        )
     law = scipy.stats.t(freedom) if isfinite(freedom) else scipy.stats.norm()
     half, seen = float(law.ppf(0.975)), float(law.ppf(0.975) + law.ppf(POWER))
     p_value = float(2.0 * law.sf(abs(value) / error))
@@ -267,7 +270,8 @@ def _correlated(claim: Claim, held: Mapping[str, Side], others: Mapping[str, Sid
     shared = [name for name in held if name in others]
     n = len(shared)
     if n < 5:
-        return Effect(n=n, unit="participants", reason=f"{n} participants have both, of 5 at least")
+        why = f"a correlation over participants: {n} of 5 at least have both"
+        return Effect(n=n, unit="participants", reason=why)
     pair = [np.array([of[name].value for name in shared]) for of in (held, others)]
     r = float(scipy.stats.spearmanr(*pair).statistic)
     if not isfinite(r):

@@ -24,6 +24,7 @@ from knownminds.inference.magnitudes.factor_evidence import FACTORS, factor_evid
 from knownminds.inference.magnitudes.magnitude_answers import (
     BASE,
     BOTH,
+    IMAGE,
     MULTIMODAL,
     TEXT,
     MagnitudeAnswers,
@@ -34,15 +35,24 @@ from knownminds.inference.magnitudes.magnitude_composite import (
     MagnitudeComposite,
     magnitude_composite,
 )
-from knownminds.inference.magnitudes.normalised_error import bias_and_variance, normalised_error
+from knownminds.inference.magnitudes.normalised_error import (
+    bias_and_variance,
+    error_by_items,
+    normalised_error,
+)
 from knownminds.inference.magnitudes.observer_fits import fit_observers
 from knownminds.inference.magnitudes.observer_misfit import misfit_and_nested
 from knownminds.inference.posteriors.posterior import posterior
 from knownminds.inference.resampling import percentile_interval
+from knownminds.validation.magnitudes.evidence_error import REPLAYS, evidence_errors
 from knownminds.validation.pages.views import WHO
 
 from .paper import Answers, joined
 
+# Errors from fewer answers are too small: with 12, evidence of two like sides differs in up to .20.
+LEAST_REPLAYED = 50
+# Conditions and modalities of which claims need the error of evidence.
+REPLAYED = (BASE, TEXT), (BASE, IMAGE), (BASE, BOTH), ("numeric", BOTH)
 KEY = [WHO, "task", "condition", "modality"]
 LINES = 39  # straight lines beside each evidence: two of 40 at or above it make p .05
 PREPARED = ["task", "answers_to", "played"]  # columns that the paper adds to trials
@@ -190,6 +200,55 @@ def cells(data: Answers) -> pd.DataFrame:
             | factors.get(key, nothing)
         )
     return pd.DataFrame(rows)
+
+
+def means(data: Answers) -> pd.DataFrame:
+    """Return error and evidence for observers as scores, means over tasks by condition, modality.
+
+    Means of a modality are over the tasks that have pictures, so that two of them are of the same
+    tasks; the modality `whole` is all that each task shows. Who lacks a task of these has no mean.
+    Errors are of one participant alone: those of the NRMSE are over answers; of evidence, over
+    answers to the same stimuli by what was fitted, for the conditions in `REPLAYED`.
+    """
+    table, answers = data.once(cells), data.once(estimates)
+    keys = list(table[KEY].itertuples(index=False, name=None))
+    known = dict(zip(keys, (error_by_items(answers.cells[key]) for key in keys), strict=True))
+    again, rounds = data.once(replayed), float(data.about.option("replays", REPLAYS) - 1)
+    whole = table[table["modality"] == table["task"].map(whole_modality)]
+    pictured = table[table["task"].isin(MULTIMODAL)]
+    some = pd.concat([whole.assign(shown="whole"), pictured.assign(shown=pictured["modality"])])
+    rows: list[dict[str, Any]] = []
+    for (condition, shown), part in some.groupby(["condition", "shown"], sort=False):
+        tasks = part["task"].nunique()
+        of_tasks = (one for one in part.groupby(WHO, sort=False) if len(one[1]) == tasks)
+        for who, mine in of_tasks if tasks >= len(MULTIMODAL) else ():
+            own = list(mine[KEY].itertuples(index=False, name=None))
+            for name in ("error", *FACTORS):
+                each = [known[key] if name == "error" else (again.get((key, name), np.nan), rounds)
+                        for key in own]  # fmt: skip
+                variance, freedom = np.array(each).T[0] ** 2, np.array(each).T[1]
+                spread = float((variance**2 / freedom).sum())  # Satterthwaite (1946)
+                rows.append({
+                    WHO: who, "score": f"mean {name}: {condition}, {shown}",
+                    "value": float(mine[name].mean(skipna=False)),
+                    "standard_error": float(np.sqrt(variance.sum())) / tasks,
+                    "freedom": variance.sum() ** 2 / spread if spread > 0 else np.nan,
+                })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def replayed(data: Answers) -> dict[tuple[tuple[str, ...], str], float]:
+    """Return the deviation of evidence by cell and factor; no cell with fewer than 50 answers."""
+    usable, keys = _by_cell(data.once(estimates).frame)
+    wanted = [str(k) for k, key in enumerate(keys) if key[1] in MULTIMODAL and key[2:] in REPLAYED]
+    answered = usable["response"].notna().groupby(usable["subject"]).transform("sum")
+    usable = usable[usable["subject"].isin(wanted) & (answered >= LEAST_REPLAYED)]
+    replays = data.about.option("replays", REPLAYS)
+    if replays < 2 or not len(usable):
+        return {}
+    table = evidence_errors(usable, replays, data.about.seed)
+    rows = [(keys[int(str(k))], row) for k, row in table.iterrows()]
+    return {(key, name): float(row[name]) for key, row in rows for name in FACTORS}
 
 
 def _with_ends(names: tuple[str, str, str], values: Any, mass: float) -> dict[str, float]:

@@ -104,21 +104,8 @@ def base_rows(data: Answers) -> pd.DataFrame:
 
 @PAPER.also
 def claimed(data: Answers) -> pd.DataFrame:
-    """Return errors and evidence for observers, means over tasks, by condition and by modality.
-
-    The modality `whole` is all that a task shows. Who lacks a task of these has no mean.
-    """
-    cells = data.once(frames.cells)
-    whole = cells[cells["modality"] == cells["task"].map(whole_modality)]
-    cells = pd.concat([whole.assign(modality="whole"), cells])
-    parts = []
-    for (condition, modality), some in cells.groupby(["condition", "modality"], sort=False):
-        if (tasks := some["task"].nunique()) < len(MULTIMODAL):
-            continue
-        for name in ("error", *FACTORS):
-            mean = some.groupby(WHO, sort=False)[name].agg(["mean", "count"])
-            mean = mean[mean["count"] == tasks]["mean"].rename("value").reset_index()
-            parts.append(mean.assign(score=f"mean {name}: {condition}, {modality}"))
+    """Return error and evidence as means over tasks, the consistency score, and combiners."""
+    parts = [data.once(frames.means)]
     means = data.once(frames.consistency).groupby([WHO, "task"], sort=False)["mean_score"]
     n = len(COMPARISONS) // len(MULTIMODAL)
     drawn = means.sum(min_count=n).rename("value").reset_index()
