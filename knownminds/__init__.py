@@ -25,6 +25,7 @@ VERBS = {
     "page": "people.site",
     "power": "power.power",
     "recover": "recovery.parameter_recovery",
+    "referee": "referee.referee",
     "report": "report",
     "reveal": "chance.reveal",
     "run": "costs.asked_run",
@@ -52,9 +53,13 @@ def __getattr__(name: str) -> Any:
     if name in FLOORS:
         return import_module(f"{__name__}.{name}")
     if name not in VERBS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from .members import nearest
+
+        near = nearest(name, [*FLOORS, *VERBS])
+        hint = f" Nearest: {', '.join(near)}." if near else ""
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}.{hint}")
     return getattr(import_module(f"{__name__}.validation.{VERBS[name]}"), name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), "__version__", *FLOORS, *VERBS])
+    return sorted(["__version__", *FLOORS, *VERBS])

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 
 PACKAGES = ("knownminds",)
 GROUP, FILE = "knownminds", "members.toml"
+MANY = 30  # names that a sentence does not list
 ELSEWHERE = "elsewhere"  # the table of what other packages of this project have
 # The tables of a file of members, and what the module of an entry holds.
 KINDS: Mapping[str, str] = {
@@ -193,9 +194,27 @@ def unknown(kind: str, name: str, names: Iterable[str], where: str = "") -> str:
             f"The {kind} {name!r} is part of {package}, which is not installed: "
             f"pip install {package} (in a checkout: pip install -e ./more)."
         )
-    import difflib  # only for what is wrong
-
     known = sorted(names)
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
+    near = nearest(name, known)
     hint = f"Nearest: {', '.join(near)}." if near else f"There are: {', '.join(known) or 'none'}."
+    if not near and len(known) > MANY:
+        hint = f"There are {len(known)}; `knownminds list` shows experiments, models and measures."
     return f"There is no {kind} named {name!r}{where}. {hint}"
+
+
+def nearest(name: str, names: Iterable[str]) -> list[str]:
+    """Return at most three names that are like a name, the likest first.
+
+    A name is like another one, like a word of it (alpha_positive has alpha), or its initials.
+    """
+    from difflib import SequenceMatcher  # only for what is wrong
+
+    def likeness(known: str) -> float:
+        words = known.split("_")
+        if len(words) > 1 and "".join(word[:1] for word in words).startswith(name):
+            return 1.0
+        whole, *parts = (SequenceMatcher(None, one, name).ratio() for one in (known, *words))
+        return max(whole, max(parts) - 0.1)
+
+    like = {known: likeness(known) for known in names}
+    return sorted((one for one in like if like[one] >= 0.4), key=lambda one: -like[one])[:3]

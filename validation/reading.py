@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import inspect
 import json
+import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,11 +23,12 @@ TEMPERATURES = {"cogbench": 0.0, "colliders": 0.0, "magnitudes": 0.7}
 
 
 def read_settings(option: str, texts: Sequence[str] | None) -> dict[str, Any]:
-    """Read values from NAME=VALUE; what is no JSON is text."""
+    """Read values from NAME=VALUE; what is neither JSON nor a number such as .5 is text."""
     settings: dict[str, Any] = {}
     for name, value in _pairs(option, texts):
+        number = re.sub(r"^([+-]?)(?=\.\d)", r"\g<1>0", value).removeprefix("+")
         try:
-            settings[name] = json.loads(value)
+            settings[name] = json.loads(number)
         except json.JSONDecodeError:
             settings[name] = value
     return settings

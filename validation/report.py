@@ -52,6 +52,8 @@ def compute(question: Report) -> Drawn:
 def read_result(folder: str | Path) -> Any:
     """Return the result a folder holds, whatever command made it; nothing is computed anew."""
     path, names = Path(folder), list(FOLDERS)
+    if not path.is_dir():
+        raise ValueError(f"A result is read from its folder; there is none at {path}.")
     held = _held(path)
     rule = f"A report is drawn from a folder with a {', a '.join(names[:-1])} or a {names[-1]}"
     if not held:

@@ -756,7 +756,7 @@ def _complete_outcomes(table: pd.DataFrame) -> None:
             raise ValueError(
                 "A trial without a response needs an outcome that says why "
                 f"({', '.join(_OUTCOMES[2:])}); row {row + 1} has neither. "
-                "Add a column 'outcome', or drop the row."
+                "Add a column 'outcome', or let `knownminds import` write one."
             )
         table["outcome"] = Outcome.OK.value
         return

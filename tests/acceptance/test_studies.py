@@ -373,7 +373,7 @@ def test_a_run_stops_where_its_rule_says_and_asks_nothing_more(desk, knownminds)
         'spending = "pocock"\n'
     )
     words = ("run", PLACE, "--llm", "synthetic:rescorla_wagner_dual", "--trials", 24, "--seed", 6)
-    for value in ("alpha_positive=0.7", "alpha_negative=0.1", "beta=8", "kappa=0"):
+    for value in ("alpha_positive=.7", "alpha_negative=+.1", "beta=8", "kappa=0"):
         words += ("--set", value)
     words += ("--sessions", 9, "--stop", "stop.toml", "--out", "stopped")
     content = desk.object(knownminds, *words)

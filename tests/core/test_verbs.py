@@ -35,6 +35,8 @@ NEEDED = {
     "page": ({"environment": PLACE, "out": "site"}, (PLACE, "--out", "site")),
     "power": ({"environment": PLACE, "effect": {"w": 0.2}}, (PLACE, "--effect", "w=0.2")),
     "recover": ({"environment": PLACE}, (PLACE,)),
+    "referee": ({"candidate": "two_step_reduced", "environment": PLACE},
+                ("two_step_reduced", "--environment", PLACE)),
     "report": ({"folder": "study"}, ("study",)),
     "reveal": ({"scenarios": ["coins"], "llm": ["synthetic:belief_sampler"]},
                ("coins", "--llm", "synthetic:belief_sampler")),

@@ -111,19 +111,22 @@ YES, WEAK, NO = "recoverable", "weak", "not identified"
 @pytest.mark.parametrize(
     ("words", "answer"),
     [
-        ({(20, 1, 24): YES, (20, 1, 48): YES}, "20 x 1 x 24"),
-        ({(20, 1, 24): WEAK, (20, 1, 48): YES}, "20 x 1 x 48"),
+        ({(20, 1, 24): YES, (20, 1, 48): YES}, "24 trials"),
+        ({(20, 1, 24): WEAK, (20, 1, 48): YES}, "48 trials"),
         ({(20, 1, 24): WEAK, (20, 1, 48): NO}, "-"),
         ({(20, 1, 24): YES, (20, 1, 48): "not judged"}, "-"),
         # A size at which it works by luck, and above which it does not, is none.
-        ({(20, 1, 24): YES, (20, 1, 48): WEAK, (20, 1, 96): YES}, "20 x 1 x 96"),
+        ({(20, 1, 24): YES, (20, 1, 48): WEAK, (20, 1, 96): YES}, "96 trials"),
         # Only designs that are at least as large in all sizes count against one.
-        ({(20, 1, 24): NO, (40, 1, 24): NO, (20, 2, 48): YES, (40, 2, 48): YES}, "20 x 2 x 48"),
-        ({(20, 1, 96): YES, (40, 1, 24): NO, (40, 1, 96): YES}, "20 x 1 x 96"),
+        (
+            {(20, 1, 24): NO, (40, 1, 24): NO, (20, 2, 48): YES, (40, 2, 48): YES},
+            "20 subjects x 2 sessions x 48 trials",
+        ),
+        ({(20, 1, 96): YES, (40, 1, 24): NO, (40, 1, 96): YES}, "20 subjects x 96 trials"),
         ({(20, 1, 96): YES, (40, 1, 24): YES, (40, 1, 96): NO}, "-"),
         # Of several, the fewest trials in all; the fewest subjects if they are equal.
-        ({(10, 1, 96): YES, (20, 1, 24): YES, (20, 1, 96): YES}, "20 x 1 x 24"),
-        ({(10, 2, 48): YES, (20, 1, 48): YES, (20, 2, 48): YES}, "10 x 2 x 48"),
+        ({(10, 1, 96): YES, (20, 1, 24): YES, (20, 1, 96): YES}, "20 subjects x 24 trials"),
+        ({(10, 2, 48): YES, (20, 1, 48): YES, (20, 2, 48): YES}, "10 subjects x 2 sessions"),
     ],
 )
 def test_the_smallest_design_from_which_on_a_parameter_is_recoverable(words, answer):

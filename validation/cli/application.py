@@ -102,7 +102,13 @@ def sentence_of(error: Any, words: Sequence[str]) -> str:
     elif context.parent is None:
         text = unknown("command", words[0], context.command.commands).rstrip(".")
     elif got := typed_values(error.param, words) if getattr(error, "param", None) else ():
+        flag, several = error.param.opts[0], getattr(error.param, "multiple", False)
+        if found := re.search("valid (integer|number)", text):
+            number = "a whole number" if found[1] == "integer" else "a number"
+            text = f"{flag} is {number}" + f"; several are {flag} 1 {flag} 2" * several
         text += f"; got {' and '.join(got)}"
+    elif "extra argument" in text:
+        text += ". Pairs are one word, NAME=VALUE, and several values repeat their option"
     return f"{text}. {HINTS.get(verb) or f'`{context.command_path} -h` shows what may be typed.'}"
 
 

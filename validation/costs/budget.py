@@ -53,10 +53,16 @@ def compute(question: AskBudget) -> Result:
     if question.pilot is not None and isinstance(question.environment, str):
         experiment = set_to(experiment, settings_of_run(question.pilot, question.environment))
     experiment = set_to(experiment, question.settings)
-    designs = pd.DataFrame()
+    designs, doubts = pd.DataFrame(), []
     chosen: dict[Any, Any] = {"subjects": 1, "sessions": 1, "trials": None}
     if question.power is not None:
-        designs = designs_of(read_result(question.power), experiment)
+        study = read_result(question.power)
+        designs = designs_of(study, experiment)
+        if study.missing:
+            doubts.append(
+                f"The power study in {question.power} is not finished: the last design that it "
+                "has tried is priced."
+            )
         chosen = designs.iloc[-1].to_dict()
     subjects, sessions, trials = (
         given if (given := getattr(question, name)) is not None else chosen[name]
@@ -98,7 +104,8 @@ def compute(question: AskBudget) -> Result:
             priced, draw_frontier
         )
     return Result(
-        f"What does {experiment.name} cost with language models?",
+        f"What {'does a session' if n == 1 else f'do {n} sessions'} of {experiment.name} cost with "
+        "language models?",
         tables={
             **({"Wordings and sessions": splits} if len(splits) else {}),
             "Cost": costs,
@@ -106,7 +113,7 @@ def compute(question: AskBudget) -> Result:
             "Designs and their power": priced.set_index("llm") if len(priced) else priced,
         },
         figures=figures,
-        warnings=whole.warnings(),
+        warnings=[*doubts, *whole.warnings()],
         notes=[*about, *NOTES, *whole.notes()],
         options={
             "experiment": experiment.name,

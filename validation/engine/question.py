@@ -342,10 +342,14 @@ class Question(Generic[R]):
     only_with: ClassVar[Mapping[str, str]] = {}  # fields that it names if another one is given
 
     def __post_init__(self) -> None:
-        """Check what a question takes from `knownminds.calling`."""
+        """Check what a question takes from `knownminds.calling`, and what needs another option."""
         for base in type(self).__mro__:
             if base.__module__ == calling.__name__ and "__post_init__" in vars(base):
                 vars(base)["__post_init__"](self)
+        usual = {one.name: one.default for one in fields(self) if one.name in self.only_with}
+        for name, other in self.only_with.items():
+            if getattr(self, name) != usual[name] and not getattr(self, other):
+                raise ValueError(f"--{name} goes with --{other}; got it alone.")
 
     @property
     def agent(self) -> type[Model]:
@@ -613,7 +617,7 @@ def verb(question: Callable[P, Question[R]], module: str) -> Callable[P, R]:
     def ask(*args: P.args, **arguments: P.kwargs) -> R:
         for name in arguments:
             if name not in known:
-                raise TypeError(unknown(f"argument of {kind.verb}", name, known))
+                raise TypeError(_no_argument(kind, name, known))
         instance: Any = kind(**_given(kind, args, arguments))
         if isinstance(instance, Running) and instance.progress is None:
             from .notebook import notebook_bar
@@ -631,6 +635,14 @@ def verb(question: Callable[P, Question[R]], module: str) -> Callable[P, R]:
     ask.__doc__ = documented(kind, (argument.name for argument in ordered))
     ask.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
     return ask
+
+
+def _no_argument(kind: type[Question[Any]], name: str, known: Iterable[str]) -> str:
+    """Return a sentence on an argument that there is not; an option's may have another name."""
+    meant = [field for field, one in kind.options().items() if one.flag == f"--{name}"]
+    if meant:
+        return f"What the command takes as --{name} is the argument {meant[0]} of {kind.verb}."
+    return unknown(f"argument of {kind.verb}", name, known)
 
 
 # What values of an annotation are: of these types, in words.

@@ -48,6 +48,12 @@ def ends(value: str = "value", low: str = "low", high: str = "high") -> Cell:
 VALUE = ends()
 
 
+def size_text(size: Mapping[Any, Any], designs: pd.DataFrame) -> str:
+    """Return how large a design is, by what the designs differ in: "20 subjects x 48 trials"."""
+    names = [name for name in SIZES if designs[name].nunique() > 1] or SIZES
+    return " x ".join(counted(int(size[name]), name.removesuffix("s")) for name in names)
+
+
 def worded(column: str, value: Any) -> str:
     """Return a value as a page has it: names of conditions without underscores."""
     text = str(value)

@@ -25,7 +25,7 @@ from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.scores import Score
 from knownminds.validation.engine.study import Batch, Rows, Study
 from knownminds.validation.engine.verdicts import Verdict, not_judged, reason
-from knownminds.validation.pages.views import Curves, against_size
+from knownminds.validation.pages.views import Curves, against_size, size_text
 
 from .aims import Aim
 from .dials import resolve_measure
@@ -133,8 +133,7 @@ def readings(frame: pd.DataFrame) -> dict[str, Verdict]:
     """Judge in each design whether the size of the effect can be read."""
     verdicts = {}
     for row in frame.to_dict("records"):
-        size = " x ".join(str(row[name]) for name in SIZES)
-        verdicts[f"size of the effect, {size}"] = reading(row["95% covers"])
+        verdicts[f"size of the effect, {size_text(row, frame)}"] = reading(row["95% covers"])
     return verdicts
 
 

@@ -144,10 +144,6 @@ class Power(ExperimentQuestion["Result"]):
                     f"--{name} is said of a run in several wordings, from which designs are "
                     "projected; add --from RUN."
                 )
-        if not self.against and self.criterion != "bic":
-            raise ValueError(
-                "--criterion is said of models that are compared; add --against MODEL."
-            )
         if self.find is not None and self.stop is not None:
             raise ValueError(
                 "A study looks for a size or at a stopping rule; got --find and --stop."

@@ -28,7 +28,7 @@ from knownminds.validation.engine.verdicts import (
     judge_recovery,
     judge_region,
 )
-from knownminds.validation.pages.views import Curves, against_size
+from knownminds.validation.pages.views import Curves, against_size, size_text
 
 from .readable_range import unreadable
 
@@ -219,6 +219,10 @@ def smallest_designs(estimates: pd.DataFrame) -> pd.DataFrame:
     that it is not. Of several, the one with the fewest trials in all; "-" where there is none.
     """
     perhaps = ("recoverable", "not judged", *OPEN)
+
+    def said(size: tuple[int, ...] | None) -> str:
+        return "-" if size is None else size_text(dict(zip(SIZES, size, strict=True)), estimates)
+
     rows = []
     for name, group in estimates.groupby("parameter", sort=False):
         words = dict(
@@ -227,8 +231,8 @@ def smallest_designs(estimates: pd.DataFrame) -> pd.DataFrame:
         rows.append(
             {
                 "parameter": name,
-                "recoverable from": _size_text(_smallest(words, ("recoverable",))),
-                "perhaps from": _size_text(_smallest(words, perhaps)),
+                "recoverable from": said(_smallest(words, ("recoverable",))),
+                "perhaps from": said(_smallest(words, perhaps)),
             }
         )
     return pd.DataFrame(rows)
@@ -244,10 +248,6 @@ def _smallest(words: Mapping[tuple[int, ...], str], good: Sequence[str]) -> tupl
         if all(word in good for other, word in words.items() if larger(size, other))
     ]
     return min(sizes, key=lambda size: (int(np.prod(size)), size), default=None)
-
-
-def _size_text(size: tuple[int, ...] | None) -> str:
-    return "-" if size is None else " x ".join(map(str, size))
 
 
 # Figures
