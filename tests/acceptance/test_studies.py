@@ -366,6 +366,19 @@ def test_settings_and_true_values_are_set_alike(desk, knownminds):
     assert names == ["alpha_positive", "alpha_negative", "beta"]
 
 
+def test_designs_of_an_unfinished_study_are_priced_with_a_warning(desk, knownminds):
+    words = ("power", PLACE, "--effect", "optimism_bias=0.1", "--sessions", 2, "--sessions", 3)
+    words += ("--replicates", 4, "--workers", 1, "--out", "begun")
+    desk.type(knownminds, *words, "--share", "1/2")
+    price = ("budget", PLACE, "--power", "begun", "--llm", "openai:gpt-4o-mini")
+    code, out, err = desk.type(knownminds, *price)
+    assert code == 0, err
+    assert "begun is not finished" in out
+    assert "What do " in out  # the title has the number of sessions
+    desk.object(knownminds, *words)
+    assert "not finished" not in desk.type(knownminds, *price)[1]
+
+
 def test_a_run_stops_where_its_rule_says_and_asks_nothing_more(desk, knownminds):
     """So strong an optimist is found at a look before the last, after as many whole sessions."""
     (desk.folder / "stop.toml").write_text(

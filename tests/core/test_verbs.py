@@ -101,6 +101,13 @@ def test_function_and_command_have_the_same_arguments_and_defaults(verb, typed):
     assert asked(typed(kind, *words)) == asked(kind(**given))
 
 
+def test_names_of_the_command_line_lead_to_those_of_functions():
+    with pytest.raises(TypeError, match="takes as --set is the argument truth of recover"):
+        package.recover(PLACE, set={"w": 0.5})
+    with pytest.raises(AttributeError, match="Nearest: best_design"):
+        package.design  # noqa: B018 - what it raises
+
+
 @each
 def test_an_argument_that_is_none_is_refused_by_both(verb, knownminds):
     _, words = NEEDED[verb]
