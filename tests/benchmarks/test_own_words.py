@@ -30,13 +30,14 @@ choice_4 = { environment = "choice", sessions = 20, settings = { n_options = 4 }
 choice_4 = { model = "belief_sampler", bias_first = 0.0 }
 """
 
+SHIPPED = (Path(shipped.__file__).parent / "balloon_risk.toml").read_text(encoding="utf-8")
+
 
 @pytest.fixture
 def words(tmp_path):
-    text = (Path(shipped.__file__).parent / "balloon_risk.toml").read_text(encoding="utf-8")
     file = tmp_path / "words" / "balloon_risk.toml"
     file.parent.mkdir()
-    file.write_text(text.replace(" balloon ", " bubble "), encoding="utf-8")
+    file.write_text(SHIPPED.replace(" balloon ", " bubble "), encoding="utf-8")
     (tmp_path / "plan.toml").write_text(PLAN)
     return file
 
@@ -63,7 +64,9 @@ def test_cells_are_played_in_own_words_beside_the_shipped_ones(tmp_path, words, 
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [("nobody.toml", "x = 'a'", "named as its experiment"),
-     ("balloon_risk.toml", "x = 'a'", "Copy the shipped file")],
+     ("balloon_risk.toml", "x = 'a'", "Copy the shipped file"),
+     ("balloon_risk.toml", SHIPPED + "another = 'a'", "has an unknown 'another'"),
+     ("balloon_risk.toml", SHIPPED.replace("{n_all} ", ""), "lacks {n_all}")],
 )  # fmt: skip
 def test_words_that_are_none_are_refused(tmp_path, knownminds, name, text, said):
     (tmp_path / "plan.toml").write_text(PLAN)
