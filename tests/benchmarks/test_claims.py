@@ -11,13 +11,15 @@ from knownminds.validation.benchmarks.claims import (
     HOLDS,
     NONE,
     Claim,
+    covered,
     effect_of,
     judged,
     read_claims,
+    read_numbers,
     verdict_of,
 )
 from knownminds.validation.benchmarks.plan import read_plan
-from knownminds.validation.benchmarks.registry import PAPERS
+from knownminds.validation.benchmarks.registry import PAPERS, plan_of
 
 PLAN = """
 benchmark = "cogbench"
@@ -257,3 +259,13 @@ def test_a_folder_without_tables_of_trials_is_refused(tmp_path, knownminds):
     assert code == 2
     assert "public files" in err
     assert not (tmp_path / "b").exists()
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_printed_numbers_are_of_places_that_print_as_many_and_each_stands_once(name):
+    values, places = read_numbers(plan_of(name), name)
+    assert set(values["place"]) <= set(places["place"])
+    counted = covered(values, places)
+    assert (counted["lines"] <= counted["numbers"]).all()
+    assert not values.duplicated(["place", "row", "participant"]).any()
+    assert pd.to_numeric(values["printed"]).notna().all()
