@@ -49,6 +49,17 @@ def people(tmp_path_factory):
     return file, frame
 
 
+def test_the_order_of_subjects_in_a_file_does_not_matter():
+    trials = simulate_verb("instrumental_learning", "rescorla_wagner_dual", subjects=6, seed=2)
+    frame = trials.to_frame()
+    turned = pd.concat([frame[frame["subject"] == name] for name in "531420"], ignore_index=True)
+    whole, other = (
+        score(one, measures=["optimism_bias"])["Measures"]
+        for one in (trials, Trials.from_frame(turned))
+    )
+    pd.testing.assert_frame_equal(whole, other)  # exactly, not up to the points of the estimator
+
+
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_simulated_file_is_read_again_and_is_what_its_truth_does(name, tmp_path, knownminds):
     file, model = tmp_path / "s.csv", AGENTS[SAMPLES[name]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -70,12 +71,15 @@ def runs_in(paths: Sequence[str | Path]) -> list[Path]:
 def read_one(data: Data, columns: Mapping[str, str] | None) -> tuple[str, Trials]:
     """Return trials, or those of a file or runs, and what they are called; see `joined`.
 
+    Subjects are in the order of their names: draws of estimators and resamples go by the position,
+    so that rows in another order would give other digits.
+
     Raises
     ------
     ValueError : If there is no file or run, or a control has changed some sessions.
     """
     if isinstance(data, Trials):
-        return "trials", data
+        return "trials", _by_name(data)
     paths = [data] if isinstance(data, str | Path) else list(data)
     if not paths:
         raise ValueError("Trials are read from one file or run at least; got none.")
@@ -91,7 +95,24 @@ def read_one(data: Data, columns: Mapping[str, str] | None) -> tuple[str, Trials
             f"control {control}. Name the run that the control belongs to: its controls are "
             "reported with it."
         )
-    return source, trials
+    return source, _by_name(trials)
+
+
+def _by_name(trials: Trials) -> Trials:
+    """Return the trials of each experiment with subjects by name, 2 before 10."""
+    frame = trials.frame
+    place = frame["environment"] if "environment" in frame else frame["outcome"].isna()
+    whole, names = pd.factorize(frame["subject"].astype(str))
+    parts = [re.split(r"(\d+)", name) for name in names]
+    keys = [[(part.isdigit(), part.zfill(20)) for part in one] for one in parts]
+    rank = np.empty(len(names), int)
+    rank[sorted(range(len(names)), key=lambda k: keys[k])] = np.arange(len(names))
+    order = np.lexsort((rank[whole], pd.factorize(place)[0]))
+    if (np.diff(order) == 1).all():
+        return trials
+    ordered = frame.iloc[order].reset_index(drop=True)
+    ordered.attrs = dict(frame.attrs)
+    return Trials(ordered)
 
 
 def rows_where(trials: Trials, where: Mapping[str, str] | None) -> tuple[Trials, list[str]]:
