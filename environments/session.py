@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from knownminds.environments.record.recording import answer_columns
@@ -34,6 +36,10 @@ class Session:
     ----------
     turns : The past as its player knows it.
     rows : The same trials as a record has them: what was shown and hidden, given and paid.
+
+    Raises
+    ------
+    ValueError : If the design lacks the table of a field.
     """
 
     def __init__(self, environment: Environment, design: Design) -> None:
@@ -42,6 +48,14 @@ class Session:
         self.rows: list[dict[str, Any]] = []
         table, fields, world = design.table, environment.fields, environment.world
         self._answers, self._feedback = answer_columns(environment), fields.feedback
+        lacks = {*fields.shown, *fields.hidden} - {*fields.dependent, *table}
+        if lacks:
+            written = inspect.unwrap(type(environment).tables).__code__
+            raise ValueError(
+                f"`tables` ({Path(written.co_filename).name}, line {written.co_firstlineno}) makes "
+                f"a table for each field that no action decides; got {', '.join(table)}, and no "
+                f"{', '.join(sorted(lacks))}. Let tables and fields have the same names."
+            )
         # These are plain lists, since a loop would spend most of its time on NumPy scalars.
         self._shown, self._hidden = (
             [(name, None if name in fields.dependent else table[name].tolist()) for name in names]

@@ -38,6 +38,7 @@ FAULTS = {
     "    def read(": ("    def reed(", "it has render, parse, say, and no read"),
     "    def say(": ("    def sai(", "and no say"),
     "    def tables(": ("    def tabels(", "SureOrGamble is not whole: it has no tables"),
+    '"percent": 10': ('"per_cent": 10', "makes a table for each field that no action decides; got"),
     'int(found["prize"])': ('int(found["percent"])', "`read` inverts `render`; prize was"),
     "return [], seen |": ("return seen |", "`read` returns two things: a list"),
     "messages[0].content)": ("messages[0].text)", "`read` fails (broken.py, line 67: `found ="),
