@@ -83,7 +83,7 @@ def _without_folder(command: str) -> list[str]:
     return [
         word
         for word, before in zip(words, ["", *words], strict=False)
-        if "--out" not in (word, before)
+        if not {"--out", "--plugin"} & {word, before}
     ]
 
 

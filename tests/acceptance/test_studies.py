@@ -286,6 +286,7 @@ def test_a_failed_unit_is_counted_and_the_rest_goes_on(desk, knownminds):
     content = desk.object(knownminds, *words, "--out", "fragile")
     assert content["attempted"] == 60
     assert 0 < content["failed"] < 60
+    assert "--plugin fragile.py" in content["command"]
     page = (desk.folder / "fragile" / "report.html").read_text(encoding="utf-8")
     assert "planted" in page
 

@@ -1,8 +1,10 @@
 """A command and the function of its name are one question: arguments, defaults, answers."""
 
+import html
 import inspect
 import json
 import re
+import shlex
 from dataclasses import fields
 
 import pytest
@@ -289,6 +291,11 @@ def test_a_look_at_a_members_file_and_at_one_with_pictures(knownminds, tmp_path)
     )
     words = ("look", "my_two_step", "--plugin", file, "--trials", 1, "--out", tmp_path / "a")
     code, _, err = knownminds(*words)
+    assert code == 0, err
+    told = json.loads((tmp_path / "a" / "result.json").read_text(encoding="utf-8"))["command"]
+    assert f"--plugin {file}" in told  # which is what the page says, too
+    assert told in html.unescape((tmp_path / "a" / "report.html").read_text(encoding="utf-8"))
+    code, _, err = knownminds(*shlex.split(told)[1:])  # as typed again, into the same folder
     assert code == 0, err
     code, out, err = knownminds("look", "marker_location", "--set", "modality=image", "--trials", 1,
                                 "--out", tmp_path / "b", "--json")  # fmt: skip

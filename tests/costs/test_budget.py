@@ -173,3 +173,10 @@ def test_a_budget_that_dollars_split_takes_no_number_of_sessions(option, knownmi
     assert (code, out) == (2, "")
     assert f"the dollars say how many sessions there are; got {option}. Leave it out." in err
     assert not (tmp_path / "budget").exists()
+
+
+def test_the_help_shows_ranges_as_they_are_typed(knownminds):
+    _, out, _ = knownminds("budget", "--help")
+    words = " ".join(out.replace("│", " ").split())
+    assert "Default: 0-0." in words
+    assert "Default: 85-8500." in words

@@ -191,7 +191,9 @@ def option_of(declared: Field[Any], help: str, rare: bool = False) -> TypedOptio
         flags = flag if declared.default is False else f"{flag}/--no-{flag[2:]}"
         return TypedOption(annotated[bool, typer.Option(flags, **more)], declared.default, flag)
     if declared.default not in (MISSING, None, "", (), calling.Caps()):
-        more["help"] = f"{help} Default: {declared.default}."  # Rich takes brackets for markup
+        usual = declared.default
+        usual = "-".join(map(str, usual)) if declared.name in RANGES else usual
+        more["help"] = f"{help} Default: {usual}."  # Rich takes brackets for markup
     kind = kind | None if required is None else kind
     return TypedOption(
         annotated[kind, typer.Option(*flag.split(","), **more)], required, flag, read
@@ -687,7 +689,7 @@ def _given(
 
 
 def command_line(command: str, *about: str, **options: Any) -> str:
-    """Return a command line.
+    """Return a command line; it names the files of the user's that were loaded.
 
     Parameters
     ----------
@@ -695,8 +697,10 @@ def command_line(command: str, *about: str, **options: Any) -> str:
     options : by their names, with _ for -. What is None, False or empty is left out, True is a
         flag, and each entry of a mapping (NAME=VALUE) or list is an option of its own.
     """
+    here = f"{Path.cwd()}{os.sep}"
+    files = [file.removeprefix(here) for file in load("engine.members", "loaded_files")()]
     words = ["knownminds", command, *about]
-    for name, value in options.items():
+    for name, value in {**options, "plugin": files}.items():
         flag = f"--{name.replace('_', '-')}"
         if value is None or value is False or value == "":
             continue
