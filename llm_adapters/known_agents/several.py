@@ -8,6 +8,7 @@ from itertools import chain
 
 from knownminds.calling import Sampling
 from knownminds.environments import Prompt
+from knownminds.environments.record.text_table import counted
 from knownminds.llm_adapters.adapter import Failed, Reply
 
 from .synthetic import Synthetic
@@ -35,8 +36,12 @@ class SeveralAgents:
         self.agent = self.players[0].agent
 
     def __repr__(self) -> str:
-        names = dict.fromkeys(type(player.agent).name for player in self.players)
-        return f"known agents of {len(self.players)} cells ({', '.join(names)})"
+        agents = ", ".join(dict.fromkeys(type(player.agent).name for player in self.players))
+        environments = [player.environment for player in self.players]
+        names = {one.name for one in environments}
+        where = names.pop() if len(names) == 1 else counted(len(names), "experiment")
+        wordings = {one.settings.get("templates") for one in environments}
+        return f"{agents} in {where}, {counted(len(wordings), 'wording')}"
 
     def answer(self, prompt: Prompt, settings: Sampling) -> Reply:
         """Answer the prompt; `Failed` if it is of none of the experiments."""

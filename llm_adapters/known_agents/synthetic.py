@@ -124,13 +124,16 @@ class Synthetic(InProcess):
                 "A synthetic participant does not reason before it answers; got "
                 f"reasoning_effort={settings.reasoning_effort!r}. Leave it out."
             )
+        seed = settings.seed if self.seed_is_session else None
         try:
-            if settings.seed is not None and self.seed_is_session:
-                thought = self._in_session(prompt, settings.seed)
+            if seed is not None:
+                thought = self._in_session(prompt, seed)
             else:
                 thought = self._anywhere(prompt, settings.seed)
         except ValueError as error:
-            raise Failed(str(error), "skip", "prompt", charged=False) from None
+            why = f"The agent has seed {self.seed}; the prompt may have another. "
+            said = f"{'' if seed is None else why}{error}"
+            raise Failed(said, "skip", "prompt", charged=False) from None
         return self._say(thought, prompt, settings)
 
     def _in_session(self, prompt: Prompt, number: int) -> _Thought:

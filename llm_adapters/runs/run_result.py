@@ -136,7 +136,8 @@ class Run(TabledResult):
             return "The same command asks nothing again." if self.nothing_read else ""
         if all(reason.startswith(CAPPED) for reason in self.reasons):
             return "With larger caps the same command goes on from here."
-        return "The same command goes on from here."
+        first = "Once the model takes the questions, the" if self.gave_out else "The"
+        return f"{first} same command goes on from here."
 
     @property
     def unanswered(self) -> str:

@@ -24,10 +24,20 @@ def test_all_wordings_and_any_number_of_trials_are_read(address, tmp_path):
 
 
 def test_a_prompt_of_another_seed_is_refused_and_the_page_says_why(address, tmp_path, knownminds):
-    code, out, _ = knownminds(
+    code, out, err = knownminds(
         "run", "two_step", "--llm", "vllm:known-agent", "--base-url", address, "--seed", 4,
         "--trials", 6, "--max-tokens", 20, "--out", tmp_path,
     )  # fmt: skip
     assert code == 3
-    assert "is not one of two_step with these settings" in " ".join(out.split())
+    assert "is not one of two_step with these settings" in " ".join(err.split())
+    assert "The agent has seed 3; the prompt may have another." in " ".join(out.split())
+    assert "Once the model takes the questions, the same command goes on" in " ".join(err.split())
+    assert out.split("share\n")[1].split()[:2] == ["error", "2"]  # what occurred comes first
     assert "Moderation" not in out
+
+
+def test_what_is_served_is_an_experiment_in_its_wordings():
+    for templates, wordings in ((None, "3 wordings"), ("paraphrase_2", "1 wording")):
+        place = package.environments.make("two_step", templates=templates)
+        with package.serve(place) as served:
+            assert repr(served.agent) == f"two_step_reduced in two_step, {wordings}"

@@ -222,7 +222,7 @@ def _outcomes(run: Run) -> pd.DataFrame:
             "trials": rate.count,
             "share": Interval(rate.share, rate.low, rate.high),
         }
-        for rate in run.outcomes
+        for rate in sorted(run.outcomes, key=lambda rate: rate.count == 0)
         if rate.of
     ]
     return pd.DataFrame(rows, columns=["outcome", "trials", "share"]).set_index("outcome")
