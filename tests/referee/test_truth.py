@@ -15,6 +15,7 @@ from knownminds.environments.bandits.horizon import Horizon
 from knownminds.environments.bandits.instrumental_learning import InstrumentalLearning
 from knownminds.environments.bandits.probabilistic_reasoning import ProbabilisticReasoning
 from knownminds.environments.fields import Field, Fields
+from knownminds.validation.referee.judged import model_of
 from knownminds.validation.referee.truth import leaks_of, peeks_of
 
 PEEKERS = {
@@ -33,6 +34,17 @@ PEEKERS = {
             sees = unit("what it knows", mean=-2.0, sd=0.5)
             def respond(self, trial):
                 return LogitNormal(trial.prior + 0.001 * self.sees * trial.urn, 0.1)
+        """),
+    "told_afterwards": ("restless_bandit", "mean_0, mean_1", """
+        class ToldAfterwards(Model):
+            \"\"\"A chooser, without confidence, that is told both means after its choice.\"\"\"
+            beta = positive("inverse temperature", mean=-1.0, sd=0.7)
+            def begin(self):
+                self.values = np.zeros(2)
+            def respond(self, trial):
+                return self.beta * self.values
+            def update(self, trial):
+                self.values = np.array([trial.mean_0, trial.mean_1]) / 20
         """),
 }  # fmt: skip
 
@@ -114,6 +126,16 @@ def test_a_model_that_goes_by_what_nobody_is_told_peeks(name, tmp_path, knownmin
         assert (told["verdict"], secret in told["reasons"][0]) == ("peeks", True)
     finally:
         AGENTS.pop(name, None)
+
+
+def test_what_is_the_same_in_a_whole_session_is_replaced_by_that_of_another(tmp_path):
+    _, secret, text = PEEKERS["all_knowing"]
+    file = tmp_path / "knows_one_game.py"
+    file.write_text(HEAD + dedent(text).replace("AllKnowing", "KnowsOneGame"))
+    try:
+        assert ", ".join(peeks_of(model_of(str(file)), make("horizon", n_games=1))) == secret
+    finally:
+        AGENTS.pop("knows_one_game", None)
 
 
 def test_of_shipped_deciders_the_outcome_peeker_alone_peeks():

@@ -32,7 +32,8 @@ MANY = 8
 _STREAM = 83
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 # What code of others raises when it is asked for a probability; the contract says what it is.
-FAULTS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+FAULTS = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError,
+          ValueError)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -84,8 +85,12 @@ def secrets_of(environment: Environment) -> list[str]:
     """
     fields = environment.fields
     unseen = [name for name in environment.drawn if name not in fields.shown]
-    names = (*fields.hidden, *unseen, "reward", *fields.feedback, *_untold(environment))
+    names = (*_never_told(environment), *unseen, "reward", *fields.feedback)
     return list(dict.fromkeys(names))
+
+
+def _never_told(environment: Environment) -> tuple[str, ...]:
+    return (*environment.fields.hidden, *_untold(environment))
 
 
 def _untold(environment: Environment) -> tuple[str, ...]:
@@ -95,27 +100,34 @@ def _untold(environment: Environment) -> tuple[str, ...]:
 def peeks_of(model: type[Model], environment: Environment, seed: int = 0) -> list[str]:
     """Return the names of what nobody is told that move a model's probability of an answer.
 
-    Each is replaced by its value on another trial of the session, before the model answers; all
-    else stays as it was. Empty for a model that cannot be asked.
+    Each is replaced by its value on another trial, before the model answers; all else stays as it
+    was. What is never told is replaced in all that the model sees and learns from. Empty for a
+    model that cannot be asked.
     """
     sessions = list(lived(environment, seed, SUBJECTS, told=False))
+    pool = [row for one in sessions for row in one.rows]
     theta = model.parameters.draw(session_stream(seed, _STREAM), SUBJECTS)
     found: dict[str, None] = {}
     secrets = secrets_of(environment)
     for one, values in zip(sessions, theta, strict=True):
         try:
-            agent = model.from_theta(values, actions=environment.n_actions or None)
-            agent.reset()
+            agent, *others = (
+                model.from_theta(values, actions=environment.n_actions or None)
+                for _ in (None, *_never_told(environment))
+            )
+            misled = dict(zip(_never_told(environment), others, strict=True))
             for row in one.rows:
-                said = row.get("action"), row.get("response")
-                p = agent.log_probability(row, *said)
+                action = None if model.given == "response" else row.get("action")
+                response = None if model.given == "action" else row.get("response")
+                p = agent.log_probability(row, action, response)
                 for name in secrets:
-                    others = (r[name] for r in one.rows if np.any(r[name] != row[name]))
-                    if name not in found and (other := next(others, None)) is not None:
-                        q = agent.log_probability({**row, name: other}, *said)
-                        if abs(p - q) > 1e-9:
-                            found[name] = None
-                agent.learn(row, -1 if said[0] is None else said[0], row["reward"])
+                    other = next((r[name] for r in pool if np.any(r[name] != row[name])), row[name])
+                    changed, asked = {**row, name: other}, misled.get(name, agent)
+                    if abs(p - asked.log_probability(changed, action, response)) > 1e-9:
+                        found[name] = None
+                    if asked is not agent:
+                        asked.learn(changed, -1 if action is None else action, row["reward"])
+                agent.learn(row, -1 if action is None else action, row["reward"])
         except FAULTS:
             continue
     return list(found)
