@@ -114,6 +114,7 @@ def tasks(names: Sequence[str]) -> Iterator[Task]:
         *(("verdict of score: which differs", "session", n) for n in (5, 20)),
         ("verdict of fit: rivals", "subject", 10),
         ("verdict of confuse: recovery", "replicate", 200),
+        *(("verdict of fit: checks", "subject", n) for n in (12, 40)),
         *(("claims", "participant", n) for n in OBSERVERS),
         ("claims", "model", 35),
         ("claims of one participant: magnitudes", "item", 99),
@@ -436,11 +437,32 @@ def _of_magnitudes(_: str, unit: str, units: int, replicates: int, seed: int) ->
     return pd.DataFrame(rows)
 
 
+def _of_checks(_: str, unit: str, units: int, replicates: int, seed: int) -> pd.DataFrame:
+    """Ask whether a fit of `rescorla_wagner` reproduces what people do, in any panel.
+
+    Without an effect they are such learners; with it they forget half of what they do not choose.
+    """
+    place, rows = make("instrumental_learning"), []
+    for effect, name in ((0.0, "rescorla_wagner"), (0.5, "forgetting_learner")):
+        names = list((model := AGENTS[name]).parameters.names)
+        found = []
+        for k in range(replicates):
+            theta = model.parameters.draw(np.random.default_rng((seed, k)), units)
+            if effect:
+                theta[:, names.index("phi")] = effect
+            trials = simulate(model, theta, place, seed=1000 * seed + k)
+            fit = knownminds.fit(trials, "rescorla_wagner", workers=1)
+            found.append("not reproduced" in {one.word for one in fit.verdicts.values()})
+        rows.append(_share_of("with" if effect else "without", effect, found))
+    return pd.DataFrame(rows)
+
+
 VERDICTS = {
     "verdict of referee: predictions": _of_predictions,
     "verdict of score: which differs": _of_differences,
     "verdict of fit: rivals": _of_rivals,
     "verdict of confuse: recovery": _of_recovery,
+    "verdict of fit: checks": _of_checks,
     "claims of one participant: magnitudes": _of_magnitudes,
 }
 

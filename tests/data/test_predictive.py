@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import mahalanobis
 from scipy.stats import binom
+from statsmodels.stats.multitest import multipletests
 
 from knownminds.agents import ForgettingLearner, RescorlaWagner, simulate
 from knownminds.environments import make
@@ -116,3 +117,16 @@ def test_a_fit_says_whether_the_model_looks_like_the_data(monkeypatch):
     right = fit(trials, "forgetting_learner", workers=1)
     assert wrong.verdicts["returning to what was left"].word == "not reproduced"
     assert "not reproduced" not in {verdict.word for verdict in right.verdicts.values()}
+
+
+def test_a_panel_is_not_reproduced_only_if_it_is_so_among_all_panels(monkeypatch):
+    """Of data of the fitted model one panel of four has p .02: not rare among four."""
+    monkeypatch.setattr("knownminds.validation.data.support.SIMULATED", 20)
+    model = RescorlaWagner
+    theta = model.parameters.draw(np.random.default_rng(1009), 12)
+    trials = simulate(model, theta, make("instrumental_learning"), 9)
+    found = fit(trials, "rescorla_wagner", workers=1)
+    panels = found["Predictive checks"]
+    assert (panels["p"] <= 0.05).any()
+    assert panels["p, Holm"].tolist() == pytest.approx(multipletests(panels["p"], method="holm")[1])
+    assert "not reproduced" not in {verdict.word for verdict in found.verdicts.values()}

@@ -71,26 +71,20 @@ def progress_bar(title: str) -> Iterator[Callable[..., None] | None]:
     if notes.quiet or not notes.is_terminal:
         yield None
         return
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+    from rich import progress as rich
     from rich.table import Column
 
     def whole() -> Column:
         return Column(no_wrap=True, overflow="fold")
 
     columns = (
-        TextColumn(title, table_column=whole()),
-        BarColumn(bar_width=None, table_column=Column(ratio=1)),
-        MofNCompleteColumn(table_column=whole()),
-        TextColumn("{task.fields[text]}"),
-        TimeRemainingColumn(table_column=whole()),
+        rich.TextColumn(title, table_column=whole()),
+        rich.BarColumn(bar_width=None, table_column=Column(ratio=1)),
+        rich.MofNCompleteColumn(table_column=whole()),
+        rich.TextColumn("{task.fields[text]}"),
+        rich.TimeRemainingColumn(table_column=whole()),
     )
-    with Progress(*columns, console=notes, transient=True, expand=True) as bar:
+    with rich.Progress(*columns, console=notes, transient=True, expand=True) as bar:
         task = bar.add_task(title, total=None, text="")
 
         def show(done: int, total: int | None, text: str = "") -> None:

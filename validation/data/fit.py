@@ -24,6 +24,7 @@ from knownminds.environments import (
     outcome_rates,
     unknown,
 )
+from knownminds.inference.diagnosis.monotone_choice import holm
 from knownminds.inference.fits.missing_answers import missing_answer_bounds
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.fits.point import maximum_likelihood
@@ -36,6 +37,7 @@ from knownminds.validation.engine.arguments import one_of, resolve_model, select
 from knownminds.validation.engine.parts import Drawing
 from knownminds.validation.engine.question import command_line, in_one, verb
 from knownminds.validation.engine.result import Result
+from knownminds.validation.engine.screen import INTERVALS
 from knownminds.validation.engine.study import versions
 from knownminds.validation.engine.usual_models import usual_model
 from knownminds.validation.engine.verdicts import Verdict, reason
@@ -107,8 +109,8 @@ POPULATIONS = {
 ABOUT_CHECKS = (
     "Predictive checks: the discrepancy of a panel is the squared Mahalanobis distance of its "
     "means from those of sessions simulated from the fit; p is the share of these at least as far "
-    "off as the data. It is no share of false alarms: the fit has seen the data, so that true "
-    f"models come out below {LEVEL:g} less often than {LEVEL:.0%} of the time. Beyond "
+    "off as the data. It is corrected for the number of panels (Holm 1979). The fit has seen the "
+    "data, so that some wrong models pass. Beyond "
     f"{MOST_ROWS:,} rows, subjects are passed over, evenly from all."
 )
 ASSUMED = (
@@ -330,6 +332,7 @@ def compute(question: AskFit) -> Fit:
         counts |= part.options
     listed = pd.DataFrame({"of": list(counts), "number": list(counts.values())})
     values = with_scales(estimates.parameters, task.unknowns.parameters)
+    values.attrs[INTERVALS] = MASS
     tables = {PARAMETERS: values, **_merged(parts, "tables"), COUNTS: listed}
     selection = task.agent.selection
     notes = [*ABOUT, *task.notes, *([] if hierarchical else [ABOUT_POINTS])]
@@ -702,19 +705,20 @@ def _checks(
     if not len(checked):
         return Result(""), predicted
     panels = panels_in(checked)
+    panels["p, Holm"] = holm(panels["p"].to_numpy(dtype=float))
     missed = {
         str(title): Verdict(
             "not judged" if task.assumed else "not reproduced",
             (
-                reason("p", panel["p"], np.nan, LEVEL),
+                reason("p by Holm", panel["p, Holm"], np.nan, LEVEL),
                 f"discrepancy {panel['discrepancy']:.1f}, usual {panel['usual']:.1f}",
                 *([ASSUMED] if task.assumed else []),
             ),
         )
         for title, panel in panels.iterrows()
-        if panel["p"] <= LEVEL
+        if panel["p, Holm"] <= LEVEL
     }
-    shown = panels[["means", "discrepancy", "usual", "p"]].reset_index()
+    shown = panels[["means", "discrepancy", "usual", "p", "p, Holm"]].reset_index()
     return Result(
         "",
         verdicts=missed,

@@ -36,6 +36,7 @@ from knownminds.validation.engine.arguments import one_of, set_to
 from knownminds.validation.engine.parts import Drawing
 from knownminds.validation.engine.question import command_line, in_one
 from knownminds.validation.engine.result import Result
+from knownminds.validation.engine.screen import INTERVALS
 from knownminds.validation.engine.study import versions
 from knownminds.validation.engine.verdicts import Verdict
 
@@ -273,7 +274,9 @@ def _shown(table: pd.DataFrame) -> pd.DataFrame:
     """Leave out columns in which nothing stands."""
     empty = [name for name in ("fits", "note", "audit")
              if name in table and not table[name].astype(bool).any()]  # fmt: skip
-    return table.drop(columns=empty).reset_index(drop=True)
+    shown = table.drop(columns=empty).reset_index(drop=True)
+    shown.attrs[INTERVALS] = 0.95
+    return shown
 
 
 def _without_value(table: pd.DataFrame) -> dict[str, Verdict]:

@@ -28,6 +28,7 @@ NAME = 36  # characters of each of several names on a screen
 WARNED = 3  # warnings on a screen, of two lines each
 LEAST = 5  # rows of the table that answers, whatever else there is to say
 UNSHOWN = 40  # rows of a table from which on it is printed in part
+INTERVALS = "intervals"  # of a table's `attrs`: the mass of those that low and high are the ends of
 
 
 class Said(Protocol):
@@ -85,7 +86,7 @@ def screen(result: Said, where: str) -> str:
     if tables:
         title, table = tables[0]
         body, hidden = _answering(table, result.shows, width, room - sum(map(len, verdicts)))
-        lines += ["", *wrap(title, width), *body, *([""] if ending else [])]
+        lines += ["", *wrap(headed(title, table), width), *body, *([""] if ending else [])]
     warned = len(result.warnings) - WARNED
     left = [(len(tables) - 1, "table"), (hidden, "column"), (warned, "warning")]
     left.append((len(result.notes), "note"))
@@ -103,10 +104,16 @@ def text_of(result: Said) -> str:
     for name, verdict in result.verdicts.items():
         lines += wrap(f"{name}: {verdict}", min(width, READ), subsequent_indent="  ")
     for title, table in result.every_table:
-        lines += ["", title, *_printed(table, width)]
+        lines += ["", headed(title, table), *_printed(table, width)]
     for note in (*result.warnings, *result.notes):
         lines += ["", *wrap(note, min(width, READ))]
     return "\n".join(lines)
+
+
+def headed(title: str, table: pd.DataFrame) -> str:
+    """Return a table's title, with the mass of the intervals that its columns low and high end."""
+    mass = table.attrs.get(INTERVALS)
+    return f"{title} (low, high: {mass:.0%} intervals)" if mass else title
 
 
 def _said(of: str, counts: Mapping[str, int]) -> str:

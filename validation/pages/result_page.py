@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from knownminds.environments.record.csv_cells import csv_text
 from knownminds.environments.record.folders import replaced, writable, write_bytes, write_text
 from knownminds.validation.engine.parts import Drawing, Part, flat
-from knownminds.validation.engine.screen import Said, shown
+from knownminds.validation.engine.screen import Said, headed, shown
 from knownminds.validation.studies import POSTERIOR, RESULT
 
 from . import figures as draw
@@ -97,6 +97,7 @@ def _filled(result: Written, pictures: Sequence[bytes]) -> str:
 
 def _readable(title: str, table: pd.DataFrame) -> tuple[str, list[str], list[list[str]]]:
     """Return title, head and cells of a table; of a very long one its beginning, and say so."""
+    title = headed(title, table)
     if len(table) > MOST_ROWS:
         title = f"{title} (the first {MOST_ROWS:,} of {len(table):,} rows; all are in its CSV)"
     return title, *shown(table.head(MOST_ROWS))
