@@ -172,3 +172,26 @@ def test_a_reference_that_is_like_random_answers_makes_no_scale():
     errors = [0.011, 0.009, np.nan]  # nothing is known of the last one's
     rows = pd.DataFrame({"value": 0.52, "random": 0.50, "standard_error": errors})
     assert unlike_random(rows).isna().tolist() == [True, False, False]
+
+
+ONE = """
+benchmark = "cogbench"
+[experiments]
+probabilistic_reasoning = { sessions = 4 }
+[known.rational]
+probabilistic_reasoning = { model = "weighted_bayes", sigma = 0.05 }
+"""
+
+
+def test_the_page_of_one_experiment_counts_no_others_and_has_no_circle(tmp_path, knownminds):
+    (tmp_path / "plan.toml").write_text(ONE, encoding="utf-8")
+    out = tmp_path / "b"
+    code, _, err = knownminds(
+        "benchmark", "cogbench", "--plan", tmp_path / "plan.toml", "--out", out, "--llm",
+        "synthetic:weighted_bayes",
+    )  # fmt: skip
+    assert code == 0, err
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "seven" not in page
+    assert "so no circle is drawn of them" in page
+    assert not list((out / "figures").glob("*the-metrics-of-each*"))

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.colors import to_hex
 
+from knownminds.validation.data.score_figures import SPAN, draw_radar, draw_scale
 from knownminds.validation.engine.parts import Part
 from knownminds.validation.engine.result import Result
 from knownminds.validation.pages import figures as draw
@@ -94,3 +95,20 @@ def test_a_narrow_window_has_each_figure_in_a_layout_of_its_own():
     width = float(narrow.split('width="')[1].split("pt")[0])
     assert width <= 72 * draw.PHONE_WIDTH < 420 * 0.75
     assert DOTS.drawings(ROWS)  # which is a single panel, and as narrow
+
+
+def test_intervals_that_leave_the_scale_have_an_arrow_in_both_figures():
+    rows = pd.DataFrame(
+        {
+            "participant": "a", "metric": list("xyz"), "normalised": [0.5, 0.6, 0.7],
+            "normalised_low": [-14.0, 0.1, 0.2], "normalised_high": [16.0, 0.9, 1.1],
+        }
+    )  # fmt: skip
+    for drawn, arrows in ((draw_scale, {"<": 1, ">": 1}), (draw_radar, {"^": 2})):
+        axis = drawn(rows).axes[0]
+        assert not set(axis.get_xlim() if drawn is draw_scale else ()) - set(SPAN)
+        found = dict.fromkeys(arrows, 0)
+        for line in axis.lines:
+            if line.get_marker() in arrows:
+                found[line.get_marker()] += len(line.get_xdata())
+        assert found == arrows

@@ -13,7 +13,7 @@ import pandas as pd
 
 from knownminds.agents.parameters import Array
 from knownminds.inference.differences import Side, difference
-from knownminds.validation.data.score_figures import draw_radar, draw_scale
+from knownminds.validation.data.score_figures import CORNERS, draw_radar, draw_scale
 from knownminds.validation.data.score_scale import METRICS, PERFORMANCE, scaled, with_random
 from knownminds.validation.data.scores_of_trials import reference_of
 from knownminds.validation.pages.views import WHO, Cell, Dots, Draw, Grid, Rows, View, ends
@@ -41,7 +41,7 @@ OF_RATIONAL = (
 
 PAPER = Paper(
     "cogbench",
-    "CogBench: seven experiments, ten behavioural metrics",
+    "CogBench: performances and behavioural metrics",
     "Coda-Forno, Binz, Wang and Schulz 2024",
     people=True,
 )
@@ -94,20 +94,22 @@ def _scale_of(about: About) -> str:
 
 @PAPER.part("Performances")
 def performances(data: Answers) -> Shown:
-    """Temporal discounting is the seventh experiment; what it scores is behaviour and stands among
-    the metrics, as in the paper.
+    """What temporal discounting scores is behaviour and stands among the metrics, as in the
+    paper.
     """
     return _scored(data, "Performances", PERFORMANCES)
 
 
-@PAPER.part("Ten behavioural metrics")
+@PAPER.part("Behavioural metrics")
 def metrics(data: Answers) -> Shown:
     """The published code drops the sign of a score on the scale. Who lies as far below random
     answers as the reference lies above them then looks like the reference. Here the sign is kept.
     """
     frame, *views = _scored(data, "Metrics", METRICS)
     shown = [*data.about.models, *(name for name in data.about.known if name == RATIONAL)]
-    if len(views) > 3:
+    if base_of(data)["metric"].nunique() < CORNERS:
+        views.append(f"Fewer than {CORNERS} metrics have no shape, so no circle is drawn of them.")
+    elif len(views) > 3:
         radar = Draw(
             "The metrics of each participant on one scale.",
             draw_radar, of=base_of(data), where={WHO: shown},

@@ -12,11 +12,13 @@ from knownminds.validation.pages import figures as draw
 from knownminds.validation.pages.views import Dots, draw_dots, quantiles
 
 SPAN = (-2.0, 3.0)  # of the normalised scale; what lies beyond has an arrow
+CORNERS = 3  # of a radar at least; fewer have no shape
 LONGEST = 34  # letters of a line above a radar
 MOST_LINES = 80  # participants that have a line each; of more, their distribution is drawn
 MOST_RADARS = 24
 INTERVALS = Dots("", "value", "measure", null="null", free=True)
-ON_SCALE = Dots("", "0 = random answers, 1 = reference", "metric", null=0.0, people={"value": 1.0})
+ON_SCALE = Dots("", "0 = random answers, 1 = reference", "metric", null=0.0, people={"value": 1.0},
+                within=SPAN)  # fmt: skip
 
 
 def draw_intervals(scores: pd.DataFrame) -> Figure:
@@ -48,7 +50,7 @@ def draw_scale(scores: pd.DataFrame) -> Figure:
         every = known.assign(participant="all")
         return draw_dots(quantiles(every, ["participant", "metric"], "normalised"), ON_SCALE)
     columns = {"value": "normalised", "low": "normalised_low", "high": "normalised_high"}
-    ends = {name: known[column].astype(float).clip(*SPAN) for name, column in columns.items()}
+    ends = {name: known[column].astype(float) for name, column in columns.items()}
     return draw_dots(known.assign(**ends), ON_SCALE)
 
 
@@ -102,9 +104,13 @@ def _radar(axis: PolarAxes, table: pd.DataFrame) -> None:
     axis.plot(angles[around], inside[around], color=draw.BLUE, linewidth=1.8)  # NaN: a gap
     within = there & (inside == values)
     axis.plot(angles[within], inside[within], "o", color=draw.BLUE, markersize=5)
-    low, high = (np.clip(table[f"normalised_{end}"], *SPAN).to_numpy() for end in ("low", "high"))
+    ends = table[["normalised_low", "normalised_high"]].to_numpy(dtype=float)
+    low, high = np.clip(ends, *SPAN).T
     known = np.isfinite(low) & np.isfinite(high)
     axis.vlines(angles[known], low[known], high[known], color=draw.BLUE, linewidth=1)
+    for cut, edge in zip((ends[:, 0] < SPAN[0], ends[:, 1] > SPAN[1]), SPAN, strict=True):
+        at = angles[known & cut]
+        axis.plot(at, np.full(len(at), edge), "^", color=draw.BLUE, markersize=4, clip_on=False)
     beyond = there & ~within
     axis.plot(angles[beyond], inside[beyond], "^", color=draw.ORANGE, markersize=8, clip_on=False)
     axis.plot(angles[~there], np.full((~there).sum(), 0.5), "x", color=draw.GREY, markersize=7)

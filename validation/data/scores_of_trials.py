@@ -45,6 +45,7 @@ from .controls import controls_of_data
 from .feature_regression import regress_on_features, with_features
 from .questions import AskScore
 from .score_figures import (
+    CORNERS,
     MOST_LINES,
     MOST_RADARS,
     draw_distributions,
@@ -346,7 +347,7 @@ def _on_scale(question: AskScore, table: pd.DataFrame, places: Sequence[Environm
     figures = {}
     if drawn["normalised"].notna().any():
         figures[OVER_SCALE] = Drawing(drawn, draw_scale)
-        if drawn["metric"].nunique() > 2 and len(wide) <= MOST_RADARS:  # fewer have no shape
+        if drawn["metric"].nunique() >= CORNERS and len(wide) <= MOST_RADARS:
             figures[RADAR] = Drawing(drawn, draw_radar)
     notes = [SCALE, *([UNSIGNED] if question.released else []), *of_people]
     tables = {SIDE_BY_SIDE: wide.rename_axis(columns=None), ON_SCALE: drawn[SCALED]}

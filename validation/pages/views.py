@@ -211,6 +211,7 @@ class Dots(Figure):
     zone : Ends of a shaded range.
     people : Value, low and high of people: a line and a band.
     free : Whether each panel has limits of its own.
+    within : Limits that no axis goes beyond; what lies further out has an arrow.
     """
 
     label: str
@@ -224,6 +225,7 @@ class Dots(Figure):
     zone: tuple[float, float] | None = None
     people: Mapping[str, float] | None = None
     free: bool = False
+    within: tuple[float, float] = (-np.inf, np.inf)
 
     def drawing(self, rows: pd.DataFrame) -> Drawing | None:
         """Draw the rows that have a value."""
@@ -307,7 +309,8 @@ def _reach(
     columns = [rows[end].to_numpy(dtype=float) for end in ("value", "low", "high")]
     if isinstance(view.null, str):
         columns.append(rows[view.null].to_numpy(dtype=float))
-    return draw.limits(*columns, np.array([x for x in more if x is not None], dtype=float))
+    left, right = draw.limits(*columns, np.array([x for x in more if x is not None], dtype=float))
+    return max(left, view.within[0]), min(right, view.within[1])
 
 
 def quantiles(
