@@ -147,7 +147,7 @@ def test_a_failed_fit_of_one_rival_fails_the_data_set_and_stays_in_the_denominat
     fewer = sound["Shares"]["best"] - marred["Shares"]["best"]
     assert (fewer.groupby(level=["criterion", "simulated"]).sum() == 1).all()
     assert marred.failed == 3
-    assert marred["Messages"].loc["perseverator: planted", "fits"] == 3
+    assert marred["Messages"].loc["perseverator: planted", "simulated subjects"] == 3
     assert sound.failed == 0
 
 
@@ -182,3 +182,13 @@ def test_rivals_that_cannot_be_compared_are_refused(models, options, name, monke
     with pytest.raises(ValueError, match=name):
         confuse(PLACE, models, out=tmp_path / "new", **options)
     assert not (tmp_path / "new").exists()
+
+
+def test_the_screen_names_models_and_counts_what_was_simulated(knownminds):
+    names = ("random_responder", "perseverator")
+    code, out, err = knownminds("confuse", "instrumental_learning", "--replicates", 2, "--workers", 1,
+                                *(word for name in names for word in ("--model", name)))  # fmt: skip
+    assert code == 0, err
+    head = next(line for line in out.splitlines() if line.startswith("criterion"))
+    assert head.split() == ["criterion", "simulated", "random", "responder", "perseverator"]
+    assert "4 simulated subjects: 4 ok" in out

@@ -77,6 +77,8 @@ CRITERIA: Mapping[str, tuple[str, str, bool]] = {
 }
 LEFT_OUT = ("cv", "loo")  # criteria that leave sequences out
 SIZES = ("subjects", "sessions", "trials")
+EACH = "simulated subjects"  # what a unit is: all models are fitted to it
+NAMED = 3  # models that heads name; more have numbers
 
 TIE = 1e-5  # scores this close are equal: optima are exact to within 1e-6 per subject
 MASS = 0.95
@@ -499,13 +501,16 @@ def say(rows: Rows) -> Result:
             failed = table.loc[table["status"] == "failed", "replicate"].unique()
             lost |= {(start + i, int(replicate)) for replicate in failed}
     if not pairs:
-        return rows.result(_title(first, models))
+        return rows.result(_title(first, models), EACH)
     names = ["criterion", *(SIZES if grid else ())]
     return rows.result(
         _title(first, models),
+        EACH,
         verdicts=verdicts,
         tables={
-            "Shares best fitted, by the model that was simulated": _matrix(pairs, models, names),
+            "Shares best fitted, by the model simulated (rows) and fitted (columns)": _matrix(
+                pairs, models, names
+            ),
             "Data sets by model": pd.DataFrame(counts).set_index([*names, "model"]),
             "Shares": pd.concat(pairs).set_index([*names, "simulated", "fitted"]),
         },
@@ -565,11 +570,12 @@ def _about_selection(models: Sequence[str], all_trials: bool) -> list[str]:
 def _matrix(
     pairs: Sequence[pd.DataFrame], models: Sequence[str], names: Sequence[str]
 ) -> pd.DataFrame:
-    """Return the confusion matrices: models have numbers, as their names are long."""
-    numbers = {model: f"{i} {model}" for i, model in enumerate(models, start=1)}
+    """Return the confusion matrices: if there are many models, heads have their numbers."""
     whole = pd.concat(pairs)
-    whole["simulated"] = whole["simulated"].map(numbers)
-    whole["fitted"] = "fitted " + whole["fitted"].map(numbers).str.partition(" ")[0]
+    if len(models) > NAMED:
+        numbers = {model: f"{i} {model}" for i, model in enumerate(models, start=1)}
+        whole["simulated"] = whole["simulated"].map(numbers)
+        whole["fitted"] = "fitted " + whole["fitted"].map(numbers).str.partition(" ")[0]
     matrix = whole.pivot_table("share", [*names, "simulated"], "fitted", sort=False, dropna=False)
     return matrix.rename_axis(columns=None)
 
