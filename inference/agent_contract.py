@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import islice, product
 from math import exp
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from knownminds.agents import Model, play, simulate
 from knownminds.agents.parameters import Array
 from knownminds.environments import ENVIRONMENTS, Environment, Trials, answer_columns, make
+from knownminds.environments.record.text_table import WIDTH
 
 from .branches import Branches
 from .fits.model_data import ModelData
@@ -65,7 +67,10 @@ class AgentCheck:
         return not any(rule.broken for rule in self.rules)
 
     def __str__(self) -> str:
-        rows = [f"{rule.name:<58}{rule.off:>10.1e}  {rule.broken or 'kept'}" for rule in self.rules]
+        rows = [f"{'rule':<58}{'deviation':>10}"]
+        for rule in self.rules:
+            rows.append(f"{rule.name:<58}{rule.off:>10.1e}  {'broken' if rule.broken else 'kept'}")
+            rows += wrap(rule.broken, WIDTH, initial_indent="  ", subsequent_indent="  ")
         where = f" in {self.environment}" if self.environment else ""
         rows += [f"went one way only, so that the other is not checked: {o}" for o in self.one_way]
         return "\n".join([f"contract of {self.model}{where}", *rows])

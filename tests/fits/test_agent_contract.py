@@ -114,3 +114,18 @@ def test_a_fault_on_a_rare_branch_is_found_and_a_branch_that_is_never_taken_is_n
     assert never.ok
     assert [line.partition(": ")[2] for line in never.one_way] == ["if self.row >= at:"]
     assert "one way only" in str(never)
+
+
+def test_a_broken_model_is_told_in_lines_of_a_screen(tmp_path, knownminds):
+    file = tmp_path / "screened.py"
+    file.write_text(
+        "from knownminds.agents import RescorlaWagner\n\n\nclass Screened(RescorlaWagner):\n"
+        '    """It reads what nobody has."""\n\n    name = "screened"\n\n'
+        "    def update(self, trial):\n        self.values += trial.no_such_thing\n",
+        encoding="utf-8",
+    )
+    code, out, err = knownminds("show", "screened", "--check", "--plugin", file)
+    assert (code, err) == (2, "")
+    assert out.splitlines()[1].split() == ["rule", "deviation"]
+    assert "broken\n  " in out
+    assert max(map(len, out.splitlines())) <= 80

@@ -185,9 +185,8 @@ def test_rivals_that_cannot_be_compared_are_refused(models, options, name, monke
 
 
 def test_the_screen_names_models_and_counts_what_was_simulated(knownminds):
-    names = ("random_responder", "perseverator")
-    code, out, err = knownminds("confuse", "instrumental_learning", "--replicates", 2, "--workers", 1,
-                                *(word for name in names for word in ("--model", name)))  # fmt: skip
+    words = ("--model", "random_responder", "--model", "perseverator", "--replicates", 2)
+    code, out, err = knownminds("confuse", PLACE, *words, "--workers", 1)
     assert code == 0, err
     head = next(line for line in out.splitlines() if line.startswith("criterion"))
     assert head.split() == ["criterion", "simulated", "random", "responder", "perseverator"]
