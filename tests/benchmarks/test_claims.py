@@ -269,3 +269,18 @@ def test_printed_numbers_are_of_places_that_print_as_many_and_each_stands_once(n
     assert (counted["lines"] <= counted["numbers"]).all()
     assert not values.duplicated(["place", "row", "participant"]).any()
     assert pd.to_numeric(values["printed"]).notna().all()
+
+
+def test_claims_of_a_benchmark_that_is_not_finished_end_as_its_page_does(tmp_path, knownminds):
+    words = ("benchmark", "cogbench", "--llm", "synthetic:rescorla_wagner_dual", "--small",
+             "--out", tmp_path / "b")  # fmt: skip
+    code, text, _ = knownminds(*words, "--claims")
+    assert (code, "Claims" in text) == (1, True)  # it does not take six of the experiments
+    assert knownminds(*words)[0] == 1
+
+
+def test_one_table_alone_is_printed(tmp_path, knownminds):
+    words = ("benchmark", "cogbench", "--claims", "--numbers", "--out", tmp_path / "none")
+    code, out, err = knownminds(*words)
+    assert (code, out) == (2, "")
+    assert "one table alone" in err

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from knownminds.validation.data.score_scale import scaled
+from knownminds.validation.data.score_scale import read_csv, scaled
 
 
 def scale(value, zero, one, error=0.0, **more):
@@ -28,3 +28,9 @@ def test_the_scale_is_the_share_of_the_way_from_random_answers_to_the_reference(
     assert unsure["normalised_error"] == pytest.approx(np.hypot(known["normalised_error"], 0.05))
     half = (known["normalised_high"] - 0.5, unsure["normalised_high"] - 0.5)
     assert half[1] == pytest.approx(np.hypot(half[0], 1.96 * 0.05))
+
+
+def test_a_table_of_any_columns_that_cannot_be_read_is_one_sentence(tmp_path):
+    (tmp_path / "words.csv").write_text("a,b\n1,2,3\n1,2,3,4\n")
+    with pytest.raises(ValueError, match=r"^A reference is a CSV file; words.csv cannot be read"):
+        read_csv("A reference", tmp_path / "words.csv", ())

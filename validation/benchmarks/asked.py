@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,8 @@ def compute(question: AskBenchmark) -> Result | Text:
         return Text(plan_of(question.name).read_text(encoding="utf-8").rstrip("\n"))
     how = {name: getattr(question, name) for name in ("small", "seed", "paraphrases", "templates")}
     plan = read_plan(question.name, question.plan, **how)
+    if question.claims and question.numbers:
+        raise ValueError("--claims and --numbers print one table alone each; got both. Give one.")
     alone = "claims" if question.claims else "numbers" if question.numbers else ""
     people = _people_alone(question)
     if (question.from_ or people) and not question.dry_run:
@@ -59,15 +62,21 @@ def compute(question: AskBenchmark) -> Result | Text:
     nothing = played.cells["trials"].sum() and not played.cells["readable"].sum()
     code = 3 if nothing else 0 if played.complete else 1
     if alone:
-        return only_claims(question.folder, plan, alone, options)
+        said = only_claims(question.folder, plan, alone, options)
+        return replace(said, exit_code=_code(question, played, code))
     return _result(question, played, code)
 
 
-def _result(question: AskBenchmark, played: Played, code: int) -> Result:
-    """Return the result; a cell below --fail-under makes an exit code of 0 one of 4."""
+def _code(question: AskBenchmark, played: Played, code: int) -> int:
+    """Return the exit code; a cell below --fail-under makes one of 0 one of 4."""
     few = below(played.cells, question.fail_under).any()
+    return TOO_FEW if few and not code else code
+
+
+def _result(question: AskBenchmark, played: Played, code: int) -> Result:
+    """Return the whole page."""
     result = benchmark_result(played, fail_under=question.fail_under)
-    return result.about(exit_code=TOO_FEW if few and not code else code)
+    return result.about(exit_code=_code(question, played, code))
 
 
 def _shown(question: AskBenchmark, plan: Plan, alone: str) -> Result | Text:

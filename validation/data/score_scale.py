@@ -144,7 +144,8 @@ def _played_at_random(kind: type[Environment], settings: str, sessions: int, see
 
 def read_csv(what: str, file: str | os.PathLike[str], columns: Sequence[str]) -> pd.DataFrame:
     """Read a CSV file that must have some columns; ValueError says what it is for."""
-    path, rule = Path(file), f"{what} is a CSV file with the columns {', '.join(columns)}"
+    named = f" with the columns {', '.join(columns)}" if columns else ""
+    path, rule = Path(file), f"{what} is a CSV file{named}"
     try:
         table = pd.read_csv(path)
     except (OSError, UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
