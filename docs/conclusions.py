@@ -114,7 +114,7 @@ def tasks(names: Sequence[str]) -> Iterator[Task]:
         *(("verdict of score: which differs", "session", n) for n in (5, 20)),
         ("verdict of fit: rivals", "subject", 10),
         ("verdict of confuse: recovery", "replicate", 200),
-        *(("verdict of fit: checks", "subject", n) for n in (12, 40)),
+        ("verdict of fit: checks", "subject", 12),
         *(("claims", "participant", n) for n in OBSERVERS),
         ("claims", "model", 35),
         ("claims of one participant: magnitudes", "item", 99),

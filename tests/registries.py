@@ -6,9 +6,10 @@ from knownminds.agents import AGENTS
 from knownminds.environments import ENVIRONMENTS
 from knownminds.inference import MEASURES
 from knownminds.llm_adapters import ADAPTERS
+from knownminds.validation.cli.application import ADDED
 from knownminds.validation.engine import members
 
-TABLES = (AGENTS, ENVIRONMENTS, MEASURES, ADAPTERS)
+TABLES = (AGENTS, ENVIRONMENTS, MEASURES, ADAPTERS, ADDED)
 
 
 def installed(rows):

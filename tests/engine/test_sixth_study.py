@@ -68,7 +68,6 @@ add(Repeat)
 
 
 def test_one_file_brings_a_command_a_study_and_its_report(tmp_path, capsys):
-    cli.command.cache_clear()
     file = tmp_path / "repeat_study.py"
     file.write_text(FILE)
     load_file(file)

@@ -19,7 +19,7 @@ import typer
 
 from knownminds.members import listed
 
-from .application import Misuse, application, sentence_of
+from .application import ADDED, Misuse, application, sentence_of
 from .interrupts import CODE, NOTHING_KEPT, Stopped, come_again
 from .output import complain, print_json, speak
 from .plugins import failed_in, load_all, taken_from
@@ -39,7 +39,8 @@ GROUPS = {
 }  # fmt: skip
 PANELS = {verb: group for group, verbs in GROUPS.items() for verb in verbs}
 _PLACES = listed("commands")
-PANELS |= dict.fromkeys(_PLACES.keys() - PANELS.keys(), "Of other packages")
+OTHERS = "Of other packages"
+PANELS |= dict.fromkeys(_PLACES.keys() - PANELS.keys(), OTHERS)
 VERBS = tuple(PANELS)
 __all__ = ["application_of", "command", "main"]
 
@@ -49,7 +50,10 @@ YOUNG = 100_000  # objects made since the last search for garbage, at which ther
 def application_of(*verbs: str, with_options: bool = True) -> typer.Typer:
     """Return the application with these commands, or with all."""
     questions = {}
-    for verb in verbs or VERBS:
+    for verb in verbs or (*VERBS, *ADDED):
+        if verb in ADDED:
+            questions[ADDED[verb]] = OTHERS
+            continue
         known = vars(import_module(_PLACES[verb].module)).values()
         kinds = (one for one in known if isinstance(one, type))
         questions[next(one for one in kinds if vars(one).get("command") == verb)] = PANELS[verb]
@@ -82,7 +86,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if not {"--help", "-h"} & set(words) and COMPLETING not in os.environ:
             load_all(plugins)
         # Only what is asked for is built; without words Typer prints the help and ends.
-        verbs, completing = [verb for verb in words[:1] if verb in VERBS], COMPLETING in os.environ
+        verbs = [verb for verb in words[:1] if verb in (*VERBS, *ADDED)]
+        completing = COMPLETING in os.environ
         whole = command(*verbs, with_options=bool(verbs) or completing)
         raise SystemExit(whole(args=words, obj=plugins, standalone_mode=not words) or 0)
     except Misuse as error:

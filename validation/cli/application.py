@@ -63,6 +63,14 @@ def every_command(
     """Take what goes before a command."""
 
 
+ADDED: dict[str, type[Question[Any]]] = {}  # commands of files of the user's
+
+
+def add(question: type[Question[Any]]) -> None:
+    """Add the command of a question in a file of the user's."""
+    ADDED[question.command] = question
+
+
 Misuse: Any = typer.BadParameter.__mro__[1]  # what Typer raises of words that no command takes
 # Where that is which somebody looks for who gives a command a name that it does not take.
 HINTS = {
