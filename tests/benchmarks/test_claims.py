@@ -284,3 +284,10 @@ def test_one_table_alone_is_printed(tmp_path, knownminds):
     code, out, err = knownminds(*words)
     assert (code, out) == (2, "")
     assert "one table alone" in err
+
+
+def test_people_without_any_answers_are_not_passed_over_in_silence(tmp_path, knownminds):
+    (tmp_path / "people.csv").write_text("metric,value\nrisk,3\n")
+    code, _, err = knownminds("benchmark", "cogbench", "--claims", "--out", tmp_path / "none",
+                              "--people", tmp_path / "people.csv")  # fmt: skip
+    assert (code, "Give --from or --llm" in err) == (2, True)

@@ -165,6 +165,10 @@ def only_claims(folder: Path, plan: Plan, name: str, options: Mapping[str, Any])
         )  # fmt: skip
         parts, title = claimed(played, scores), paper.title
     else:
+        if options.get("people"):
+            raise ValueError(
+                f"--people stand beside answers; there are none in {folder}. Give --from or --llm."
+            )
         values, places = read_numbers(plan_of(plan.benchmark), plan.benchmark)
         parts = [claims_part(judged(plan.claims, [], None))] if plan.claims else []
         if len(values):
