@@ -191,13 +191,15 @@ def test_what_cannot_be_read_in_public_files_is_counted_and_the_rest_is_taken(tm
     (data / "nothing.csv").write_text("")
     (data / "bytes.csv").write_bytes(b"\xff\xfe\xe9")
     whole = (data / "e0.csv").read_text().rstrip("\n")
-    (data / "e0.csv").write_text(whole + "\n12,3")
+    for name in ("e0.csv", "e0 (copy).csv"):
+        (data / name).write_text(whole + "\n12,3")
     code, _, err = knownminds("benchmark", "cogbench", "--plan", tmp_path / "plan.toml", "--from",
                               tmp_path / "public", "--out", tmp_path / "b")  # fmt: skip
     assert code == 0, err
     assert "e0 in balloon_risk, 72 trials" in err
     assert "1 row left out, the file ends within its last line: 1 (e0.csv)" in err
     assert "passed over, a file is empty: 1 (nothing.csv)" in err
+    assert "passed over, a file is a copy of another one: 1 (e0 (copy).csv)" in err
     assert "(bytes.csv)" in err
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
@@ -91,12 +92,22 @@ def is_checkout(folder: Path) -> bool:
 def public_files(folder: Path) -> PublicFiles:
     """Read all tables of a folder that a known format explains.
 
+    Of files with the same bytes the one with the shortest name is read: the others are copies, and
+    no participants of their own.
+
     Raises
     ------
     ValueError : If there is none.
     """
     found, scores = PublicFiles(), []
-    for file in sorted(file for file in folder.rglob("*.csv") if file.is_file()):
+    files = sorted(file for file in folder.rglob("*.csv") if file.is_file())
+    first: dict[bytes, Path] = {}
+    for file in sorted(files, key=lambda file: len(file.name)):
+        first.setdefault(sha256(file.read_bytes()).digest(), file)
+    for file in files:
+        if file.stat().st_size and file not in first.values():
+            found.passed.setdefault("a file is a copy of another one", []).append(file.name)
+            continue
         try:
             if _has_scores(file):
                 scores.append(_scores(file))
