@@ -382,6 +382,7 @@ def test_a_group_of_repeaters_is_that_of_quadrature(repeaters):
         agrees(result.loc[term], expected)
 
 
+@pytest.mark.long
 def test_lapses_are_in_the_likelihood_of_a_group(repeaters):
     """Repetition being held, only the lapse rate is left: without it the prior would come back."""
     rows = [rows_of(repeaters, i) for i in range(8)]

@@ -106,6 +106,7 @@ def test_two_participants_have_two_names(knownminds, server, tmp_path):
     assert not server.calls
 
 
+@pytest.mark.long
 def test_beliefs_of_two_configurations_are_told_apart_even_if_nothing_is_read(knownminds, tmp_path):
     with FaultServer(lambda call: "Well.") as server:
         words = ("reveal", "choice", "--no-stated", "--source", "sampled", "--draws", 1,

@@ -162,6 +162,7 @@ def test_groups_are_drawn_from_the_priors_of_the_group_model(monkeypatch):
     assert ranks.loc[LOG_LIKELIHOOD, "verdict"].startswith("biased low")
 
 
+@pytest.mark.long
 def test_a_fit_that_leaves_out_what_goes_together_is_noticed(monkeypatch):
     """Draws of independent parameters, for subjects whose parameters are correlated.
 

@@ -47,6 +47,7 @@ def test_a_study_of_one_round_is_read_from_its_folder(tmp_path):
     assert read_result(tmp_path / "study").to_json() == study.to_json()
 
 
+@pytest.mark.long
 def test_a_simulator_of_another_equation_is_found(tmp_path):
     # Of 40 studies with other seeds 2 rejected the right simulator, and 40 the one whose values
     # fade by a fifth a trial where they were not chosen.

@@ -200,6 +200,7 @@ def test_a_posterior_that_ignores_the_data_is_seen_only_through_the_log_likeliho
         assert result.p < 1e-6
 
 
+@pytest.mark.long
 def test_the_rate_of_false_alarms_is_the_level():
     repetitions, n = 300, 100
     judged = [judge(uniform_ranks(n, 1, i), L) for i in range(repetitions)]

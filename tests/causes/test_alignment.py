@@ -45,6 +45,7 @@ def test_rho_is_spearmans_of_the_cells_that_both_answered(trials, people):
     assert row["items"] == 80
 
 
+@pytest.mark.long
 def test_intervals_hold_the_correlation_of_the_population_of_items():
     # 120 agents and as many references: cells of a pair have the normal correlation .6.
     rng = np.random.default_rng(2)

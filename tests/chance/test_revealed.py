@@ -41,6 +41,7 @@ def test_a_uniform_sampler_comes_out_uniform_and_by_the_naive_reading_it_does_no
     np.testing.assert_allclose(told.naive, np.tile(expected, 3), rtol=1e-9)
 
 
+@pytest.mark.long
 def test_known_biases_and_temperature_are_read_back_through_tokens(bent):
     (beliefs,) = bent.revealed.beliefs.values()
     assert len(beliefs) == 51

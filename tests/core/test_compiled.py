@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 
 from knownminds.agents import AGENTS, simulate
 from knownminds.environments import make
@@ -46,6 +47,7 @@ def compilations(folder, processes=1):
     return sum(int(process.communicate()[0]) for process in started)
 
 
+@pytest.mark.long
 def test_of_several_processes_one_compiles_and_only_a_new_text_is_compiled_again(tmp_path):
     (tmp_path / "helper.py").write_text(HELPER)
     (tmp_path / "caller.py").write_text(CALLER)

@@ -23,6 +23,7 @@ def test_a_known_coefficient_lies_in_its_interval_as_often_as_stated():
     assert abs(np.mean(held) - 0.95) < 3.5 * np.sqrt(0.95 * 0.05 / 300)
 
 
+@pytest.mark.long
 def test_errors_that_forget_the_sessions_are_too_small_and_clustered_ones_are_not():
     rejected = {True: [], False: []}
     for seed in range(300):

@@ -27,6 +27,7 @@ def run(scores, features, regressors=("rlhf", "size"), **settings):
     return feature_regression(scores, features, regressors=regressors, **settings)
 
 
+@pytest.mark.long
 def test_known_coefficients_are_recovered_within_their_errors():
     n = 60
     effects = [run(*tables(seed)).set_index("feature") for seed in range(n)]

@@ -88,6 +88,7 @@ def rational():
             for i in range(100)]  # fmt: skip
 
 
+@pytest.mark.long
 def test_truthful_rational_deciders_are_accused_as_often_as_the_level_says(rational) -> None:
     p_value = np.array([found["p_value"] for found in rational])
     # 100 deciders: standard error .022 at .05, .05 at .5; three of them.

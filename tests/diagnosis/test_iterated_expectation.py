@@ -52,6 +52,7 @@ def test_rounding_alone_lifts_the_ratio_and_is_said_beside_it() -> None:
         assert ratio == pytest.approx(found["published"], abs=1e-12)
 
 
+@pytest.mark.long
 def test_the_interval_holds_the_median_of_the_population_as_often_as_it_says() -> None:
     rng = np.random.default_rng(8)
     held = 0

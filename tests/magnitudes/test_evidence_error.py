@@ -1,6 +1,7 @@
 """Errors of evidence, by answering again, against the spread over participants."""
 
 import numpy as np
+import pytest
 
 from knownminds.agents import AGENTS, simulate
 from knownminds.environments import Trials, make
@@ -9,6 +10,7 @@ from knownminds.inference.magnitudes.observer_fits import aic_of, fit_observers
 from knownminds.validation.magnitudes.evidence_error import evidence_errors
 
 
+@pytest.mark.long
 def test_replays_vary_as_participants_along_a_line_do():
     """30 participants: their spread is known to 13%, and skewed; within half of it."""
     line = [[0.9, 0.05, 0.05]] * 30

@@ -31,6 +31,7 @@ def one_task(**settings: object) -> pd.DataFrame:
     return answers_of("a", tasks=("marker_location",), conditions=("base",), **settings)  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 def test_the_error_of_the_nrmse_is_its_spread_over_new_answers() -> None:
     """400 participants without bias, whose spread has an error of 3.5%; four of them.
 

@@ -180,7 +180,8 @@ def _lacking(trials: Trials) -> list[str]:
 def _wrapped(line: str) -> list[str]:
     """Return a line as the screen has room for it; what goes on stands under its words."""
     under = " " * 14 if line.startswith("  ") else ""
-    return wrap(line, width_of_screen(), subsequent_indent=under, break_on_hyphens=False)
+    whole: dict[str, Any] = {"break_on_hyphens": False, "break_long_words": False}
+    return wrap(line, width_of_screen(), subsequent_indent=under, **whole)
 
 
 def _imported(question: AskImport, paths: Sequence[Path], mapping: ColumnMap | None) -> Imported:

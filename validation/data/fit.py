@@ -578,6 +578,8 @@ def _values_of(group: MarginalFit) -> pd.DataFrame:
 
 def with_scales(values: pd.DataFrame, parameters: Parameters) -> pd.DataFrame:
     """Return group values with the scale of each: a parameter's range, or where spreads lie."""
+    if values.empty:  # of a model without parameters
+        return values
     known = {row["parameter"]: row for row in parameters.table()}
     scales = []
     for name, quantity in zip(values["parameter"], values["quantity"], strict=True):

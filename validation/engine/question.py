@@ -351,7 +351,7 @@ class Question(Generic[R]):
         usual = {one.name: one.default for one in fields(self) if one.name in self.only_with}
         for name, other in self.only_with.items():
             if getattr(self, name) != usual[name] and not getattr(self, other):
-                raise ValueError(f"--{name} goes with --{other}; got it alone.")
+                raise ValueError(f"--{name} goes with --{other}; add --{other} or leave it out.")
 
     @property
     def agent(self) -> type[Model]:
