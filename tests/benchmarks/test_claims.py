@@ -273,6 +273,7 @@ def test_printed_numbers_are_of_places_that_print_as_many_and_each_stands_once(n
     assert pd.to_numeric(values["printed"]).notna().all()
 
 
+@pytest.mark.long
 def test_claims_of_a_benchmark_that_is_not_finished_end_as_its_page_does(tmp_path, knownminds):
     words = ("benchmark", "cogbench", "--llm", "synthetic:rescorla_wagner_dual", "--small",
              "--out", tmp_path / "b")  # fmt: skip

@@ -61,6 +61,7 @@ def base_of(trials, who, task, modality):
     return own
 
 
+@pytest.mark.long
 def test_claims_of_one_participant_have_errors_of_its_answers():
     """Evidence of the same static observer varies by about .2, as new answers to new stimuli do."""
     plan = read_plan("magnitudes")

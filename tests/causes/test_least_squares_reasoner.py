@@ -40,6 +40,7 @@ def only(frame, *romans):
     return frame[np.isin(np.array(ROMAN)[task], romans)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [3, 4, 5])
 @pytest.mark.parametrize("scoring", ["by_cause", "pooled"])
 def test_no_other_search_ends_lower(size, scoring):

@@ -14,6 +14,7 @@ def trials(tmp_path_factory):
     return file
 
 
+@pytest.mark.long
 def test_each_measure_says_where_it_can_lie(trials, knownminds):
     code, said, err = knownminds("score", trials, "--json")
     assert code == 0, err

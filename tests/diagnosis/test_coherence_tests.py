@@ -62,6 +62,7 @@ def row(battery, who, test, of=""):
     return own.iloc[0]
 
 
+@pytest.mark.long
 def test_every_participant_has_every_test_with_its_published_variant(battery) -> None:
     for who in PEOPLE:
         own = battery[battery["participant"] == who]

@@ -21,6 +21,7 @@ def test_trials_over_cells_have_the_likelihood_of_all_cells_together():
     assert found.log_likelihood(theta)[0] == pytest.approx(expected, rel=1e-10)
 
 
+@pytest.mark.long
 def test_an_audit_says_what_each_observer_should_earn_and_what_it_earns():
     result = audit("observer", trials=12, replicates=6, seed=1, workers=1)
     scores = result["Scores"].droplevel("trials")
