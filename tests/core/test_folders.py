@@ -35,6 +35,7 @@ ASKED = {
                "--llm synthetic:belief_sampler --no-stated"),
 }  # fmt: skip
 NAMED = {"reveal": "coins"}
+SLOW = ("audit", "calibrate", "reveal")
 OWN = {".lock", "ledger.sqlite-wal", "ledger.sqlite-shm", ".ledger.lock"}
 
 
@@ -54,7 +55,9 @@ def files_in(folder, *but):
     )
 
 
-@pytest.mark.parametrize("verb", ASKED)
+@pytest.mark.parametrize(
+    "verb", [pytest.param(verb, marks=[pytest.mark.long] * (verb in SLOW)) for verb in ASKED]
+)
 def test_function_and_command_leave_the_same_folder(verb, tmp_path, knownminds):
     about, more, typed = ASKED[verb]
     getattr(package, verb)(*about, **more, out=tmp_path / "function")

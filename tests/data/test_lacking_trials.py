@@ -42,7 +42,7 @@ def test_whole_sessions_are_not_complained_of(change, played, tmp_path, knownmin
     assert (code, json.loads(said)["warning"]) == (0, ""), err
 
 
-@pytest.mark.parametrize("verb", ["import", "fit", "score"])
+@pytest.mark.parametrize("verb", ["import", "fit", pytest.param("score", marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     ("change", "counted"), [(late, "2 of 8"), (lacking, "1 of 8")], ids=["late", "gaps"]
 )

@@ -80,6 +80,7 @@ def likelihoods(first, second, translate, environment):
     return own, data.log_likelihood(translated)[0], data.log_likelihood(changed)[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("environment", [MarkerLocation(), MazeDistance(repeats=1)])
 @pytest.mark.parametrize(("first", "second", "translate"), CLAIMS)
 def test_observers_that_are_the_same_have_the_same_likelihood(

@@ -110,7 +110,9 @@ def test_a_planted_leak_of_prompts_is_found(name):
     assert not any("payoffs" in one or "right" in one for one in leaks_of(other(**more)))
 
 
-@pytest.mark.parametrize("name", PEEKERS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.long] * (k > 0)) for k, n in enumerate(PEEKERS)]
+)
 def test_a_model_that_goes_by_what_nobody_is_told_peeks(name, tmp_path, knownminds):
     place, secret, text = PEEKERS[name]
     (tmp_path / f"{name}.py").write_text(HEAD + dedent(text))
